@@ -177,11 +177,6 @@ class ReasonCode(Code):
         "other bucket: requested by the task of another bucket",
         "requested by the task of another bucket of the dataset",
     )
-    ROBOTS_ELSEWHERE = (
-        "robots_elsewhere",
-        "robots: {}",
-        "on a site whose robots.txt redirects to a domain of another bucket of the dataset",
-    )
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     FRAME = (
         "frame",
@@ -347,6 +342,7 @@ class ErrorKind(Code):
     DNS_TIMEOUT = "dns_timeout", "{}", "a name for which no name server answered in time"
     CONNECT = "connect", "{}", "no connection"
     CLOSING = "closing", "{}", "sent on an idle connection that the server was closing, and sent again"
+    SIGNATURE = "signature", "{}; asks for another signature", "refused for its signature, and sent again as asked"
     TLS = "tls", "{}", "a TLS error"
     CERTIFICATE = "certificate", "{}", "a certificate that is not valid", ("fetch.ca_file", "fetch.verify")
     TIMEOUT = "timeout", "{}", "no answer in time"
@@ -422,6 +418,11 @@ class EndCode(Code):
         "every site with queued URLs has reached the limit of pages of a site",
     )
     MAX_TIME = "max_time", "{limits.max_time} is over", "the time of the run is over"
+    ALL_WAIT = (
+        "all_wait",
+        "everything left waits until after {limits.max_time}: {}",
+        "everything left waits for longer than the run may last",
+    )
     FORCED = (
         "forced",
         "could not end in order in time, and was ended at once; the same command continues the crawl",

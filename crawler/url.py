@@ -39,8 +39,8 @@ _USERINFO = re.compile(
     r"([\x00-\x20]*(?:(?:https?|ftp|wss?):[/\\]*|(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,})|^(?!mailto:)(?=[^/\\?#@]*:))[^/\\?#]*@",
     re.IGNORECASE,
 )
-#: A canonical URL whose host is no DNS name: a label has at most 63 octets, and a name 253 (RFC 1035, 2.3.4).
-_NO_NAME = re.compile(r"https?://(?:[^/]*?[^/.:]{64}|[^/:]{254})")
+#: A canonical URL whose host is no DNS name: a label has 1 to 63 octets, and a name at most 253 (RFC 1035, 2.3.4).
+_NO_NAME = re.compile(r"https?://(?:(?:[^/:]*?\.)?\.|[^/]*?[^/.:]{64}|[^/:]{254})")
 _TABS_AND_NEWLINES = str.maketrans("", "", "\t\r\n")
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 
@@ -101,7 +101,7 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
     if "@" in href and "@" in href[: href.index("/", 8)]:
         raise NotCrawlable(f"carries a user name or password: {shown(without_userinfo(text))}")
     if _NO_NAME.match(href):
-        raise NotCrawlable(f"the host is longer than a name can be: {shown(href)}")
+        raise NotCrawlable(f"the host can be no name: it or a part of it is empty or too long: {shown(href)}")
     return href
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from crawler.sampling.survey import DrawnUrls
     from crawler.store.sections import Store
 
-
+Judge = Callable[[Any, float, Callable[[int, int], None]], Awaitable[AuditResult]]
 _SQL = load_statements("crawler.appendix")
 
 
@@ -52,13 +52,14 @@ async def write_appendix(
     now: float,
     earlier: Store | None = None,
     say: Say = lambda what, done=0, total=None: None,
+    judge: Judge = audit_snapshot,
 ) -> str:
     """Write the data appendix of a store to a folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
     The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``now`` is in
     seconds since the epoch. ``earlier`` is a store with an earlier wave. An earlier appendix is replaced. ``say`` gets
-    the progress. Raises :class:`UsageError` for a folder with other files, if there is no run, if a library is missing,
-    and for variables without a sample or that cannot be computed.
+    the progress, and ``judge`` audits the store. Raises :class:`UsageError` for a folder with other files, if there is
+    no run, if a library is missing, and for variables without a sample or that cannot be computed.
     """
     load_arrow()
     with AtomicFiles() as files:
@@ -66,7 +67,9 @@ async def write_appendix(
         (beside / "tables").mkdir()
         (beside / "robots").mkdir()
         async with snapshot(store):
-            await _write(store, beside, study, now, earlier, say)
+            await _write(
+                store, beside, study, now, earlier, say, await judge(store, now, partial(say, "requests judged"))
+            )
         return _write_sums(beside)
 
 
@@ -77,10 +80,10 @@ async def _write(
     now: float,
     earlier: Store | None,
     say: Say,
+    audit: AuditResult,
 ) -> None:
     load = load_sampling
     variables = dict(load("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
-    audit = await audit_snapshot(store, now, partial(say, "requests judged"))
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
     await _write_audit(store, folder, audit)

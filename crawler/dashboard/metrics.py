@@ -18,6 +18,7 @@ SUCCESSES = frozenset(
         EndCode.MAX_PAGES_NO_REVISIT_DUE,
         EndCode.MAX_PAGES_PER_SITE,
         EndCode.MAX_TIME,
+        EndCode.ALL_WAIT,
     }
 )
 _RUN_STATES = ("none", "running", "paused", "stopping", "finished", "stopped", "failed", "crashed")
@@ -36,7 +37,7 @@ def exposition(seen: Mapping[str, Any], tally: RequestTotals) -> str:
 def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     run = seen["run"] or {}
     alive = run.get("state") in ("running", "pausing", "paused", "stopping")
-    yield from _metric("pages_total", "counter", "Pages fetched and kept.", [({}, seen["pages"])])
+    yield from _metric("pages_total", "counter", "Pages fetched and kept; revisits add none.", [({}, seen["pages"])])
     yield from _metric(
         "requests_total",
         "counter",

@@ -57,6 +57,10 @@ class Lease:
     def _lease_s(self) -> float | None:
         return None if self._store is None else self._store.lease_s
 
+    def run_time_left_s(self) -> float:
+        """How long the run may still last."""
+        return self._ends_at - self._elapsed()
+
     def may_send(self) -> bool:
         """Whether a request may be sent now."""
         return self._elapsed() < min(self._until, self._ends_at)

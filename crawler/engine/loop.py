@@ -10,7 +10,8 @@ Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 1. A commit asks for no more groups than are wanted, and for :data:`CLAIMED_AT_ONCE` at most.
 2. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
    they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
-3. The crawl is concluded only if no group is queued and no work could be added, or if its page limit is reached.
+3. The crawl is concluded only if no group can be asked before its end and no work could be added, or if its page limit
+   is reached.
 """
 
 from __future__ import annotations
@@ -131,6 +132,7 @@ class Idle:
     adds_work_at: float  # when that step is due although groups wait
     has_other_workers: bool  # other workers may take part in this crawl
     horizon_s: float  # how long before its time a group may be claimed
+    ends_at: float  # when the run ends at the latest
 
 
 class Step(Enum):
@@ -159,7 +161,8 @@ def when_idle(seen: Idle) -> Step | Wait:
     if ready is not None:
         if (until := ready.until - seen.horizon_s) <= seen.now:
             return Step.CLAIM
-        return Wait(min(until, add_at, poll_at if seen.has_other_workers else math.inf), ready)
+        if min(until, add_at) < seen.ends_at:
+            return Wait(min(until, add_at, poll_at if seen.has_other_workers else math.inf), ready)
     if seen.frontier.others_at_work:
         return Wait(poll_at)
     return Step.CONCLUDE if seen.nothing_added else Step.ADD_WORK
@@ -262,21 +265,24 @@ class CrawlLoop:
                     if engine.pages.is_limited:
                         return None  # a commit counts the pages of other workers
                 case Step.POLL:
-                    ready = await engine.store.next_ready(engine.clock.now())
-                    frontier = Frontier(ready, ready is None and await self._others_may_queue())
+                    ready, ends_at = await engine.store.next_ready(engine.clock.now()), self._ends_at
+                    is_in_time = ready is not None and ready.until < ends_at
+                    frontier = Frontier(ready, not is_in_time and await self._others_may_queue(ends_at))
                 case Step.CLAIM:
                     return None
                 case Step.ADMIT_REVISITS_ONLY:
                     engine.pages.restrict_to_revisits()
                     await engine.store.prepare(0)
                 case Step.ADD_WORK:
-                    if await self._queue_revisits() or await engine.sample.add_work():
+                    waits = frontier is not None and frontier.ready is not None
+                    may_draw = not waits or engine.sample.adds_work_at <= engine.clock.now()
+                    if await self._queue_revisits() or (may_draw and await engine.sample.add_work()):
                         return None
                     nothing_added = True
                 case Step.CONCLUDE:
                     if await self._is_added_to():
                         return None
-                    return await conclude(engine.store, engine.policy, engine.pages, engine.progress)
+                    return await conclude(engine.store, engine.policy, engine.pages, engine.progress, self._ends_at)
                 case other:
                     assert_never(other)
         return None
@@ -319,7 +325,13 @@ class CrawlLoop:
             adds_work_at=engine.sample.adds_work_at,
             has_other_workers=engine.store.lease_s is not None,
             horizon_s=engine.bench.horizon_s(now),
+            ends_at=self._ends_at,
         )
+
+    @property
+    def _ends_at(self) -> float:
+        """When the run ends at the latest, in seconds since the epoch."""
+        return self._engine.clock.now() + self._engine.side.lease.run_time_left_s()
 
     # --- the steps ----------------------------------------------------------------------------
 
@@ -327,9 +339,9 @@ class CrawlLoop:
         """Wait for a ring of the alarm, until ``until`` at most; returns whether it rang."""
         return await self._engine.alarm.wait(None if until is None else until - self._engine.clock.now())
 
-    async def _others_may_queue(self) -> bool:
-        """Whether an order under way or another worker may still queue a URL."""
-        return bool(self._engine.progress.open_orders) or await self._engine.store.others_at_work()
+    async def _others_may_queue(self, ends_at: float) -> bool:
+        """Whether an order under way or another worker may still queue a URL for a run that ends at that time."""
+        return bool(self._engine.progress.open_orders) or await self._engine.store.others_at_work(ends_at)
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""

@@ -84,6 +84,11 @@ class Progress:
         return fault(error)
 
     @property
+    def reached_nobody(self) -> bool:
+        """Whether requests were sent, and no server answered any."""
+        return 0 < self.requests <= sum(n for trouble, n in self.troubles.items() if not trouble.isdigit())
+
+    @property
     def faults(self) -> int:
         """How many bugs of the crawler this run has met."""
         return self.troubles[ErrorKind.FAULT.value]

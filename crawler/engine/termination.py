@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.page_counter import PageCounter
 from crawler.engine.progress import Progress
+from crawler.formatting import many
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
@@ -16,10 +18,12 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-async def conclude(store: Store, policy: CrawlPolicy, pages: PageCounter, progress: Progress) -> RunEnd | None:
+async def conclude(
+    store: Store, policy: CrawlPolicy, pages: PageCounter, progress: Progress, ends_at: float = math.inf
+) -> RunEnd | None:
     """The reason why a crawl that has nothing to claim is over; ``None`` if a group was queued meanwhile.
 
-    Raises :class:`crawler.errors.StoreError`.
+    ``ends_at`` is when the run ends at the latest. Raises :class:`crawler.errors.StoreError`.
     """
     if pages.is_reached and not policy.revisit.enabled:
         return RunEnd(EndCode.MAX_PAGES, str(policy.limits.max_pages))
@@ -28,8 +32,8 @@ async def conclude(store: Store, policy: CrawlPolicy, pages: PageCounter, progre
     queued = await store.queued_count()
     if queued == 0:
         return await _nothing_left(store, progress, revisits=policy.revisit.enabled)
-    if await store.next_ready() is not None:
-        return None  # a block was lifted
+    if (first := await store.next_ready()) is not None:  # None if a block was lifted
+        return None if first.until < ends_at else RunEnd(EndCode.ALL_WAIT, many(queued, "queued URL"))
     return at_their_limit(policy.limits, policy.politeness, queued)
 
 

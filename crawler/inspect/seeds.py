@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _SQL = load_statements("crawler.inspect", "seeds.sql")
 _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _NAMED = 20  # in the summary of a run
-_LISTED = 10  # of each outcome, without --all
 _MOST_SHOWN = 5  # at the end of a run
 _LONGEST_SHOWN = 300  # characters of a seed
 
@@ -99,7 +98,7 @@ class Seed(NamedTuple):
     source: str | None = None  # the list of a skipped line, and its number
     line: int | None = None
     meant: tuple[str, ...] = ()  # the URLs that were perhaps meant by a skipped line, or by the name of a host
-    is_mended: bool = False  # these are seeds too
+    is_mended: bool = False  # all its replacements are seeds too
 
     @property
     def site(self) -> str:
@@ -107,16 +106,29 @@ class Seed(NamedTuple):
         return split(self.leads_to or self.url).site
 
     @property
+    def replacements(self) -> tuple[str, ...]:
+        """The URLs to crawl in its place: what was perhaps meant, where it leads, or the front page of its site."""
+        front = "/".join([*self.url.split("/", 3)[:3], ""])
+        if self.outcome is Outcome.LEFT_SCOPE and self.leads_to is not None:
+            return (self.leads_to,)
+        return (front,) if self.outcome is Outcome.NOT_FOUND and front != self.url else self.meant
+
+    @property
     def host(self) -> str:
         """The host of the URL at the end."""
         return host_of(self.leads_to or self.url)
 
+    def is_mended_by(self, seeds: Collection[str]) -> bool:
+        """Whether all its replacements are among ``seeds``. A skipped line is no seed: the view leaves it out then."""
+        return self.reason_code is not None and bool(self.replacements) and all(u in seeds for u in self.replacements)
+
     def remedy(self, db: str, higher_limit: str = "") -> str | None:
         """The command that mends it in the store ``db``, or that shows more; ``None`` if there is nothing to do.
 
-        ``higher_limit`` is the option that a run needs beside it.
+        If its replacements are seeds too, only the wrong one is left to be taken out. ``higher_limit`` is the option
+        that a run needs beside it.
         """
-        make = _REMEDIES.get(self.outcome)
+        make = _forgotten if self.is_mended else _REMEDIES.get(self.outcome)
         command = None if make is None else make(self)
         if command is None:
             return None
@@ -149,23 +161,24 @@ class Seed(NamedTuple):
 
 
 def _again(seed: Seed) -> str:
-    """What was perhaps meant; else another request, if the seed was given up: one that is waited for is tried again.
-
-    If what was meant is a seed too, only the wrong name is left to be taken out.
-    """
-    if seed.meant:
-        return f"store forget {quote(seed.url)}" if seed.is_mended else _meant(seed)
+    """Its replacements; else another request, if the seed was given up: one that is waited for is tried again."""
+    if seed.replacements:
+        return _replaced(seed)
     return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else _explained(seed)
 
 
-def _meant(seed: Seed) -> str:
-    return f"run {' '.join(map(quote, seed.meant))}"
+def _replaced(seed: Seed) -> str:
+    return f"run {' '.join(map(quote, seed.replacements))}"
+
+
+def _forgotten(seed: Seed) -> str:
+    return f"store forget {quote(seed.url)}"
 
 
 def _read_again(seed: Seed) -> str | None:
     """The URLs that a skipped line perhaps meant; else its list anew, if that is a file."""
     if seed.meant:
-        return _meant(seed)
+        return _replaced(seed)
     is_file = seed.source is not None and os.path.isabs(seed.source)
     return f"run --seeds {quote(seed.source or '')} --skip-bad-seeds" if is_file else None
 
@@ -174,27 +187,22 @@ def _explained(seed: Seed) -> str:
     return f"why {quote(seed.leads_to or seed.url)}"
 
 
-def _allowed(seed: Seed) -> str:
-    return "run --allow-private" if seed.reason_code is ReasonCode.ADDRESS else _explained(seed)
-
-
-def _other_page(seed: Seed) -> str:
-    """The front page of the site, for a seed that is another page."""
-    front = "/".join([*seed.url.split("/", 3)[:3], ""])
-    return _again(seed) if front == seed.url else f"run {quote(front)}"
+def _refused(seed: Seed) -> str:
+    """No command permits a private address: a run would store that for every other URL of the crawl."""
+    return _forgotten(seed) if seed.reason_code is ReasonCode.ADDRESS else _explained(seed)
 
 
 _REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
     Outcome.NO_SUCH_HOST: _again,
-    Outcome.LEFT_SCOPE: lambda seed: f"run {quote(seed.leads_to or seed.url)}",
-    Outcome.NOT_FOUND: _other_page,
+    Outcome.LEFT_SCOPE: _again,
+    Outcome.NOT_FOUND: _again,
     Outcome.SILENT: _again,
     Outcome.DEFERRED: _explained,
     Outcome.NOT_REACHED: _explained,
     Outcome.CERTIFICATE: _again,
     Outcome.BAD_ANSWER: _again,
     Outcome.REDIRECTS: _explained,
-    Outcome.REFUSED_ADDRESS: _allowed,
+    Outcome.REFUSED_ADDRESS: _refused,
     Outcome.OTHER_TYPE: _explained,
     Outcome.OUT_OF_SCOPE: _explained,
     Outcome.WALLED: _explained,
@@ -306,8 +314,10 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
             seed._replace(blocked_as=next(iter(stands.names_of(seed.leads_to or seed.url)), None)) for seed in seeds
         ]
     if any(seed.outcome is Outcome.NO_SUCH_HOST for seed in seeds):
-        known, urls = await known_hosts(store), {seed.url for seed in seeds}
-        seeds = [_spelled_right(seed, known, urls) if seed.outcome is Outcome.NO_SUCH_HOST else seed for seed in seeds]
+        known = await known_hosts(store)
+        seeds = [_spelled_right(seed, known) if seed.outcome is Outcome.NO_SUCH_HOST else seed for seed in seeds]
+    urls = {seed.url for seed in seeds}
+    seeds = [seed._replace(is_mended=seed.is_mended_by(urls)) if seed.outcome.needs_person else seed for seed in seeds]
     return Ledger(now, db, seeds, await _higher_limit(store))
 
 
@@ -319,14 +329,13 @@ async def _higher_limit(store: Store) -> str:
     return f" {terminal_name(Setting('limits.max_pages'))} {2 * settings.limits.max_pages}"
 
 
-def _spelled_right(seed: Seed, known: KnownHosts, seeds: Collection[str]) -> Seed:
+def _spelled_right(seed: Seed, known: KnownHosts) -> Seed:
     """The seed with the URL that was perhaps meant: the same on the known host that is spelled most like its host."""
     near = known.nearest(seed.host)
     if near is None:
         return seed
     scheme, separator, rest = (seed.leads_to or seed.url).partition("://")
-    meant = f"{scheme}{separator}{near}{rest.removeprefix(seed.host)}"
-    return seed._replace(meant=(meant,), is_mended=meant in seeds)
+    return seed._replace(meant=(f"{scheme}{separator}{near}{rest.removeprefix(seed.host)}",))
 
 
 async def ledger_at_end(store: Store, db: str, now: float) -> Ledger | None:
@@ -372,8 +381,7 @@ def _seed(row: Mapping[str, Any]) -> Seed:
 def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> None:
     """Print the ledger for people: by outcome, a seed a line, and under it the command that mends it.
 
-    ``all_seeds`` lists every seed. Otherwise the first of each outcome that needs a person are listed, and the rest
-    counted.
+    ``all_seeds`` lists every seed. Otherwise those that need a person are listed, and the rest counted.
     """
     open_seeds = len(ledger.open)
     console.print(f"{many(len(ledger.seeds), 'seed')}, {open_seeds:,} {need_a_person(open_seeds)}")
@@ -381,13 +389,14 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
         console.print()
         console.print(Text(f"{outcome.label} ({many(count, 'seed')}): {outcome.meaning}", style="bold"))
         listed = [seed for seed in ledger.seeds if seed.outcome is outcome]
-        shown = listed if all_seeds else listed[:_LISTED] if outcome.needs_person else []
-        _print_seeds(shown, ledger, console)
-        if left := count - len(shown):
-            pages = f", {sum(seed.pages for seed in listed):,} pages on their sites" if not shown else ""
-            console.print(
-                Text(f"  {many(left, 'more seed') if shown else many(left, 'seed')}{pages} (--all lists them)")
-            )
+        if all_seeds or outcome.needs_person:
+            _print_seeds(listed, ledger, console)
+        else:
+            pages = f"{sum(seed.pages for seed in listed):,} pages on their sites"
+            console.print(Text(f"  {many(count, 'seed')}, {pages} (--all lists them)"))
+    if any(seed.outcome is not Outcome.SKIPPED for seed in ledger.open):
+        console.print()
+        console.print(Text(f"To leave a seed out: crawler store forget SEED{db_argument(ledger.db)}"), soft_wrap=True)
 
 
 def _print_seeds(seeds: Iterable[Seed], ledger: Ledger, console: PrintableConsole) -> None:

@@ -56,9 +56,12 @@ class KnownHosts:
                 self._alike.setdefault(shorter, []).append(host)
 
     def nearest(self, host: str) -> str | None:
-        """The name most like ``host`` among the other hosts; ``None`` if none is like it."""
+        """The name most like ``host`` among the other hosts; ``None`` if none is like it, or several are equally so."""
         found = {name for shorter in _shortened(host) for name in self._alike.get(shorter, ()) if name != host}
-        return max(found, key=lambda name: (SequenceMatcher(None, host, name).ratio(), name), default=None)
+        likeness = {name: SequenceMatcher(None, host, name).ratio() for name in found}
+        most = max(likeness.values(), default=0.0)
+        nearest = [name for name, ratio in likeness.items() if ratio == most]
+        return nearest[0] if len(nearest) == 1 else None
 
 
 def _shortened(host: str) -> set[str]:

@@ -35,17 +35,23 @@ async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: S
     What any worker of the run fetched counts. A run had nothing to do if the store holds pages, no URL is left queued,
     and the run either sent no request, or came to the end of the frontier with a sample drawn or with no seed failed or
     excluded: a crawl that was killed shortly before its end may request a robots.txt once more. A run that makes only
-    revisits, because a limit on pages is reached, has nothing to do if none is due.
+    revisits, because a limit on pages is reached, has nothing to do if none is due. Nor has one for which everything
+    left waits too long, unless it sent requests and no server answered any: then perhaps the network is down.
     """
     visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
     if progress.pages or progress.ends_without_page or visited or await store.fetched_by_run():
         return None
-    is_complete = end.code is EndCode.DONE and (
-        await store.samples.drawn() is not None
-        or not any(state in (State.FAILED, State.EXCLUDED) for state, _ in await store.seed_states())
-    )
-    has_work_left = await store.queued_count() and not (settings.revisit.enabled and end.code in _PAGE_LIMITS)
-    if (is_complete or not progress.requests) and not has_work_left and await store.fetched_count():
+    if end.code is EndCode.ALL_WAIT:
+        has_no_work = not progress.reached_nobody
+    elif await store.queued_count():
+        has_no_work = not progress.requests and settings.revisit.enabled and end.code in _PAGE_LIMITS
+    else:
+        is_complete = end.code is EndCode.DONE and (
+            await store.samples.drawn() is not None
+            or not any(state in (State.FAILED, State.EXCLUDED) for state, _ in await store.seed_states())
+        )
+        has_no_work = is_complete or not progress.requests
+    if has_no_work and await store.fetched_count():
         return None
     seeds = await store.seeds()
     reason = await _reason(store, end, settings, now, has_one_seed=len(seeds) == 1)
@@ -61,6 +67,8 @@ async def _reason(store: Store, end: RunEnd, settings: Settings, now: float, *, 
         return end.message(terminal_name)
     if (wait := await store.next_ready(now)) is not None:  # URLs are left: the run ended for another reason
         ended = end.message(terminal_name)
+        if end.code is EndCode.ALL_WAIT:
+            return f"{ended}; it {first_wait(wait, settings.robots, now)}"
         if end.code is not EndCode.MAX_TIME or wait.until <= now:
             return ended
         return f"{ended}, and everything left {first_wait(wait, settings.robots, now)}"

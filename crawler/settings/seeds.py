@@ -30,11 +30,17 @@ _OF_HOSTS = (
     "a list of domains is read if its first line is rank,domain and each further line a number and a domain, such as "
     "1,example.org: each domain is tried by https, by http, and with www."
 )
-_SECOND_URL = re.compile(r"([,;|]\s*)https?:/", re.IGNORECASE)
+_SECOND_URL = re.compile(r"([,;|]\s*|\s+)https?:/", re.IGNORECASE)
 _SCHEMES = ("https", "http")
 _SLASHES = re.compile(r"(https?:)([/\\]*)", re.IGNORECASE)
-_NO_COLON = re.compile(r"(https?)//", re.IGNORECASE)
-_IN_QUOTES = re.compile(r"""[<("'\[]+(https?:/[^<>"']*?)[>)"'\]]+(?:[,;].*)?""", re.IGNORECASE)  # as mail and CSV write
+_NO_COLON = re.compile(r"(https?)([;,.]?)//", re.IGNORECASE)
+_TWO_SCHEMES = re.compile(r"(https?://)https?:?//", re.IGNORECASE)
+_COMMA_IN_HOST = re.compile(r"https?://[^/?#,]+(?=,\w)", re.IGNORECASE)
+_PORT = re.compile(r"https?://[^/?#]*?:(?=([0-9]+)(?:[/?#]|$))", re.IGNORECASE)
+_MAX_PORT = 65535
+_IN_QUOTES = re.compile(  # as mail, CSV and word processors write
+    r"""[<("'\[“”„‘’‚«»]+(https?:/[^<>"'“”‘’«»]*?)[>)"'\]“”‘’«»]+(?:[,;].*)?""", re.IGNORECASE
+)
 
 
 class _Mistake(NotCrawlable):
@@ -231,14 +237,21 @@ def _seed(text: str) -> str:
     The URL Standard would drop or escape white space within a URL. In a list made by people it is a mistake, and this
     function raises :class:`NotCrawlable`.
     """
-    if (joined := _SECOND_URL.search(text)) and "?" not in text[: joined.start()]:  # a query may hold URLs
+    joined = _SECOND_URL.search(text)
+    if joined and (joined[1].isspace() or "?" not in text[: joined.start()]):  # a query may hold URLs
         meant = _SECOND_URL.sub(lambda found: f"\n{found[0][len(found[1]) :]}", text).split("\n")
         raise _Mistake(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line", meant)
     if (slashes := _SLASHES.match(text)) and slashes[2] != "//":
         written = f"{slashes[1]}//{text[slashes.end() :]}"
         raise _Mistake(f"column {slashes.end(1) + 1}: not // but '{slashes[2]}'", [written])
     if no_colon := _NO_COLON.match(text):
-        raise _Mistake(f"column {no_colon.end(1) + 1}: no : before //", [f"{no_colon[1]}:{text[no_colon.end(1) :]}"])
+        raise _Mistake(f"column {no_colon.end(1) + 1}: no : before //", [f"{no_colon[1]}:{text[no_colon.end(2) :]}"])
+    if doubled := _TWO_SCHEMES.match(text):
+        raise _Mistake(f"column {doubled.end(1) + 1}: http:// or https:// twice", [text[doubled.end(1) :]])
+    if comma := _COMMA_IN_HOST.match(text):
+        raise _Mistake(f"column {comma.end() + 1}: a comma in the host", [f"{comma[0]}.{text[comma.end() + 1 :]}"])
+    if (port := _PORT.match(text)) and int(port[1][:9]) > _MAX_PORT:
+        raise _Mistake(f"column {port.end() + 1}: no port is higher than {_MAX_PORT}")
     if quoted := _IN_QUOTES.fullmatch(text):
         raise _Mistake("in brackets or quotes", [quoted[1]])
     try:

@@ -84,6 +84,30 @@ async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore,
     await open_and_close(db_path, read_only=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+async def test_a_command_of_root_leaves_a_restored_store_to_its_owner(tmp_path: Path) -> None:
+    db_path = tmp_path / "crawl.db"
+    db_path.touch()
+    os.chown(db_path, 65534, 65534)
+    store = await SqliteStore.open(db_path)
+    assert {file.name: file.stat().st_uid for file in tmp_path.iterdir() if file.name.startswith("crawl.db")} == (
+        dict.fromkeys(("crawl.db", "crawl.db.lock", "crawl.db-shm", "crawl.db-wal"), 65534)
+    )
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ("python -m crawler run http://a.test/", "crawler run, "),
+        ("/opt/crawler --log-format json run http://a.test/", "crawler run, "),
+        ("python script.py run", ""),
+    ],
+)
+def test_the_command_that_holds_a_store_is_named(arguments: str, command: str) -> None:
+    assert connection.command_of(arguments.split()) == command
+
+
 async def test_readers_see_whether_a_process_may_write(store: SqliteStore, db_path: Path) -> None:
     reader = await SqliteStore.open(db_path, read_only=True)
     assert (store.is_held(), reader.is_held()) == (True, True)

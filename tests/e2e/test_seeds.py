@@ -38,7 +38,11 @@ def test_the_ledger_of_the_seeds(loopback: LoopbackWeb, tmp_path: Path) -> None:
     assert [line["outcome"] for line in found["seeds"]] == list(short["outcomes"])
     told = here("seeds", "--db", db).out
     assert told.startswith("5 seeds, 4 need a person\n\nleft scope (1 seed): ")
-    assert told.endswith("  1 seed, 2 pages on their sites (--all lists them)\n")
+    assert told.splitlines()[-3:] == [
+        "  1 seed, 2 pages on their sites (--all lists them)",
+        "",
+        f"To leave a seed out: crawler store forget SEED --db {db}",
+    ]
     assert loopback.url("good.test") in here("seeds", "--all", "--db", db).out
 
     remedy = found["seeds"][0]["remedy"]
@@ -58,7 +62,7 @@ def test_lines_that_were_skipped_are_listed_until_they_are_mended(loopback: Loop
         loopback.sites[host] = {"/": Page("x")}
     good, b, c = map(loopback.url, ("a.test", "b.test", "c.test"))
     seeds, db = tmp_path / "a list", tmp_path / "c.db"
-    seeds.write_bytes(f"{good}\n{b} {c}\n{b.replace('http', 'htpp')}\n{c.replace('//', '/')}\n".encode())
+    seeds.write_bytes(f"{good}\n{b} of ours\n{b.replace('http', 'htpp')}\n{c.replace('//', '/')}\n".encode())
     run = ("run", "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db)
     assert here(*run, "--seeds", seeds, "--skip-bad-seeds").code == 0
     assert here(*run).code == 0, "a later run that reads no list leaves them as they are"

@@ -21,10 +21,13 @@ from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
+from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.frontier.site_settings import SiteRule
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
+from crawler.session.nothing_crawled import why_nothing
+from crawler.settings.settings import Settings
 from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.judge import Manners, violations
@@ -146,13 +149,32 @@ def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:
     assert max(hit.finished_at for hit in served.log) > 6.0
 
 
-def test_max_time_ends_a_crawl_that_only_waits(db_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seeds", "bad", "told"),
+    [
+        (["bad.test", "good.test"], Page(status=503), [None, None]),
+        (["bad.test"], Page(status=503), ["it waits, first for bad.test until", "it waits, first for bad.test until"]),
+        (["bad.test", "good.test"], Page(fault=Fault.RESET), [None, "it waits, first for bad.test until"]),
+    ],
+)
+def test_a_run_ends_at_once_if_everything_left_waits_until_after_it(
+    seeds: list[str], bad: Page, told: list[str | None], db_path: Path
+) -> None:
+    """That is an ordinary end, unless there is no page, or no server answered: then perhaps the network is down."""
+    options = replace(limited(max_time_s=600), revisit=RevisitSettings(enabled=True))
+
     async def main(clock: VirtualClock) -> None:
-        served = SimulatedWeb(clock, {"a.test": {"/robots.txt": Page(fault=Fault.RESET)}})
-        assert (
-            await crawl(clock, db_path, served, ["http://a.test/"], limited(max_time_s=90)) == "limits.max_time is over"
-        )
-        assert 90 <= clock.loop.time() < 91
+        served = SimulatedWeb(clock, {"good.test": {"*": Page("x")}, "bad.test": {"/robots.txt": bad, "*": Page("x")}})
+        for sentence in told:
+            async with session(clock, db_path, served, [f"http://{seed}/" for seed in seeds], options) as (run, store):
+                began = clock.now()
+                end = await run.run()
+                why = await why_nothing(store, run.progress, end, Settings(), clock.now())
+                await store.end_run(end, clock.now())
+            assert end == RunEnd(EndCode.ALL_WAIT, "1 queued URL")
+            assert clock.now() - began < 500
+            assert why is None if sentence is None else sentence in str(why)
+            await clock.sleep(6 * 3600)
 
     run_virtual(main)
 
@@ -399,7 +421,7 @@ def test_an_idle_worker_reads_the_store_and_commits_nothing(db_path: Path, monke
     commits, commit = list[float](), SqliteStore.commit
 
     async def main(clock: VirtualClock) -> None:
-        async def others_at_work(self: SqliteStore) -> bool:
+        async def others_at_work(self: SqliteStore, before: float) -> bool:
             return clock.loop.time() < 60
 
         async def counted(self: SqliteStore, batch: CommitBatch) -> CommitResult:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
@@ -202,11 +203,11 @@ class PostgresStore(Store):
         await super().recover(now)
         await self._carry_all()
 
-    async def others_at_work(self) -> bool:
+    async def others_at_work(self, before: float = math.inf) -> bool:
         """As for every store. An idle worker commits nothing, so it carries over here what ended workers have left."""
         if self._workers.id:
             await self._carry_if_due()
-        return await super().others_at_work()
+        return await super().others_at_work(before)
 
     async def _carry_if_due(self) -> None:
         """Carry over the offers of this worker, and at times those of workers that have ended."""

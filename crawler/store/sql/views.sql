@@ -107,7 +107,7 @@ CREATE VIEW sites AS
          CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.wait_code
            WHEN s.rests_until THEN 'wall' ELSE 'robots' END AS wait_code,
          CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.waits_for
-           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) END AS waits_for,
+           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(s.robots_needs, nullif(r.note, ''), r.status) END AS waits_for,
          s.host, s.registered_domain, s.rest_count,
          nullif(s.rests_until, 0) AS rests_until, s.closed_at
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
@@ -250,7 +250,7 @@ CREATE VIEW seeds AS
            WHEN u.reason_code = 'blocked' THEN 'blocked'
            WHEN u.reason_code = 'forgotten' THEN 'forgotten'
            WHEN u.reason_code = 'sample' THEN 'not_drawn'
-           WHEN u.reason_code IN ('other_bucket', 'robots_elsewhere') THEN 'elsewhere'
+           WHEN u.reason_code = 'other_bucket' THEN 'elsewhere'
            WHEN u.state = 'excluded' THEN 'out_of_scope'
            WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
            WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
@@ -373,7 +373,7 @@ CREATE VIEW requests_by_id AS
   FROM request;
 
 CREATE VIEW sites_by_id AS
-  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, rests_until, crawl_delay_s, main_site, fetched,
+  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, robots_needs, rests_until, crawl_delay_s, main_site, fetched,
          max_pages, first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 

@@ -9,6 +9,7 @@ import re
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
@@ -332,9 +333,18 @@ def holder(lock: Path) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except (OSError, StopIteration, IndexError):
         return ""
-    names = [word for word in words[1:] if re.fullmatch("[a-z][a-z-]*", word) and word != "crawler"]
-    command = f"crawler {names[0]}, " if names and any("crawler" in word for word in words) else ""
-    return f" ({command}process {pid})"
+    return f" ({command_of(words)}process {pid})"
+
+
+def command_of(words: list[str]) -> str:
+    """The command in the arguments of a process, such as ``crawler run, ``; "" if it is none of the crawler.
+
+    A word after an option is perhaps its value.
+    """
+    pairs = list(pairwise(words)) if any("crawler" in word for word in words) else []
+    named = (word for before, word in pairs if re.fullmatch("[a-z][a-z-]*", word) and not before.startswith("--"))
+    name = next((word for word in named if word != "crawler"), None)
+    return "" if name is None else f"crawler {name}, "
 
 
 def lock_store(path: Path) -> FileLock:
@@ -344,6 +354,7 @@ def lock_store(path: Path) -> FileLock:
     from filelock import FileLock, Timeout  # not loaded by commands that only read
 
     lock = FileLock(f"{path}.lock", timeout=0.2, mode=PRIVATE, poll_interval=0.02)  # is_held may hold it for an instant
+    _give_to_owner(path, lock.lock_file)
     try:
         lock.acquire()
     except Timeout:
@@ -355,5 +366,14 @@ def lock_store(path: Path) -> FileLock:
             Setting("store.db"),
         ) from None
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"{lock.lock_file}: cannot be written: {error.strerror}") from None
     return lock
+
+
+def _give_to_owner(path: Path, lock_file: str) -> None:
+    """Make a missing lock file for the owner of the store, as SQLite does with its files, if this process may."""
+    with suppress(OSError):
+        owner = path.stat()
+        if not os.path.exists(lock_file):
+            make_private(Path(lock_file))
+            os.chown(lock_file, owner.st_uid, owner.st_gid)

@@ -124,6 +124,7 @@ def test_the_alert_rules_are_promql_over_metrics_that_exist() -> None:
             promql_parser.parse(f"up[{rule['for']}]")
         assert set(re.findall(r"crawler_\w+", rule["expr"])) <= served, rule["alert"]
         assert rule["annotations"]["summary"]
+        assert "pages_total" not in rule["expr"], "a revisit adds no page"
     assert len({rule["alert"] for rule in rules}) == len(rules) == 7
 
 

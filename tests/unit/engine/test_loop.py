@@ -50,7 +50,8 @@ def idles() -> Iterator[Idle]:
         frontiers, EITHER, EITHER, EITHER, EITHER, times, EITHER, (0.1, 1.0)
     ):
         if revisits or not only:
-            yield Idle(NOW, frontier, reached, revisits, only, none_added, add_at, others, horizon_s)
+            for ends_at in (NOW + 30, math.inf):
+                yield Idle(NOW, frontier, reached, revisits, only, none_added, add_at, others, horizon_s, ends_at)
 
 
 def work(**facts: Any) -> Work:
@@ -61,7 +62,7 @@ def work(**facts: Any) -> Work:
 
 def idle(**facts: Any) -> Idle:
     """The situation in which nothing is known, but for these facts."""
-    return replace(Idle(NOW, None, False, False, False, False, math.inf, False, 1.0), **facts)
+    return replace(Idle(NOW, None, False, False, False, False, math.inf, False, 1.0, math.inf), **facts)
 
 
 # --- while there is work ------------------------------------------------------------------------
@@ -146,6 +147,9 @@ def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
         (idle(frontier=Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
         (idle(frontier=Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
         (idle(frontier=Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
+        (idle(frontier=Frontier(LATER, others_at_work=False), ends_at=NOW + 30), Step.ADD_WORK),
+        (idle(frontier=Frontier(LATER, others_at_work=False), ends_at=NOW + 30, nothing_added=True), Step.CONCLUDE),
+        (idle(frontier=Frontier(LATER, others_at_work=True), ends_at=NOW + 30), Wait(NOW + POLL_EVERY_S)),
         (idle(frontier=OTHERS), Wait(NOW + POLL_EVERY_S)),
         (idle(frontier=OTHERS, adds_work_at=NOW), Step.ADD_WORK),
         (idle(frontier=NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
@@ -164,7 +168,9 @@ def test_each_step_is_taken_in_some_situation() -> None:
 def test_a_crawl_is_concluded_only_when_nothing_can_come() -> None:
     for seen in idles():
         if when_idle(seen) is Step.CONCLUDE and not (seen.page_limit_reached and not seen.revisits_enabled):
-            assert seen.frontier == NOTHING
+            assert seen.frontier is not None
+            assert not seen.frontier.others_at_work
+            assert seen.frontier.ready is None or seen.frontier.ready.until > seen.ends_at
             assert seen.nothing_added
 
 

@@ -29,7 +29,8 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
         (seed(Outcome.LEFT_SCOPE, leads_to="http://b.test/?a=1&b"), "crawler run 'http://b.test/?a=1&b' --db c.db"),
         (seed(Outcome.NOT_FOUND), "crawler run http://a.test/ --db c.db"),
         (seed(Outcome.NOT_FOUND, url="http://a.test/"), "crawler run --refresh http://a.test/ --db c.db"),
-        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler run --allow-private --db c.db"),
+        (seed(Outcome.NOT_FOUND, is_mended=True), "crawler store forget http://a.test/x --db c.db"),
+        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler store forget http://a.test/x --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
         (seed(Outcome.BLOCKED, blocked_as="a.test"), "crawler control unblock a.test --db c.db"),
         (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler why http://a.test/x --db c.db"),
@@ -135,6 +136,7 @@ def test_a_skipped_line_says_where_it_stands() -> None:
         ("eample.test", "example.test"),  # one missing
         ("exxample.test", "example.test"),  # one too many
         ("examble.test", "example.test"),  # another one
+        ("site00l.test", None),  # nine are equally near
         ("wwwexample.test", None),
         ("sample.test", None),
         ("other.test", None),
@@ -142,7 +144,7 @@ def test_a_skipped_line_says_where_it_stands() -> None:
     ],
 )
 def test_the_host_that_was_perhaps_meant(host: str, near: str | None) -> None:
-    assert KnownHosts(["example.test", "shop.test"]).nearest(host) == near
+    assert KnownHosts(["example.test", "shop.test", *(f"site00{n}.test" for n in range(1, 10))]).nearest(host) == near
 
 
 def ledger(*seeds: Seed) -> Ledger:
@@ -182,11 +184,25 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
     console: Any = Console(width=60, highlight=False)
     long = "http://b.test/" + "x" * 60
     with console.capture() as shown:
-        render(ledger(seed(Outcome.LEFT_SCOPE, leads_to=long), SEED), console, all_seeds=False)
+        render(ledger(*[seed(Outcome.LEFT_SCOPE, leads_to=long)] * 12, SEED), console, all_seeds=False)
     lines = shown.get().splitlines()
-    assert lines[0] == "2 seeds, 1 needs a person"
-    assert f"    crawler run {long} --db c.db" in lines, "a command is not broken into lines"
-    assert lines[-1] == "  1 seed, 3 pages on their sites (--all lists them)"
+    assert lines[0] == "13 seeds, 12 need a person"
+    assert lines.count(f"    crawler run {long} --db c.db") == 12, "a command is not broken into lines"
+    assert lines[-3:] == [
+        "  1 seed, 3 pages on their sites (--all lists them)",
+        "",
+        "To leave a seed out: crawler store forget SEED --db c.db",
+    ]
+
+
+def test_a_seed_is_mended_once_what_replaces_it_is_a_seed() -> None:
+    front = {"http://a.test/", "http://a.test/x"}
+    assert seed(Outcome.NOT_FOUND).is_mended_by(front)
+    assert not seed(Outcome.NOT_FOUND).is_mended_by({"http://a.test/x"})
+    assert not seed(Outcome.SILENT).is_mended_by(front)
+    assert not Seed(
+        "a.test", Outcome.SKIPPED, None, None, "", 0, None, None, None, meant=("http://a.test/",)
+    ).is_mended_by(front)
 
 
 def test_the_counts_in_short() -> None:
