@@ -364,8 +364,10 @@ async def survey(
         drawn = await _since(earlier, drawn, rows, read, now)
     design, measures = drawn.sample, drawn.measures if rows else []
     parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
+    is_list = draw.method == Method.STRATIFIED
+    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     if by in (STRATUM, SITE) and rows:
-        parts += await _parts(store, draw, design, rows, by)
+        parts += _parts(framed, draw, design, rows, by)
     elif by is not None and rows:
         name, variable = (by, read[by]) if by in read else _domain_of(by)
         read.setdefault(name, variable)
@@ -375,8 +377,6 @@ async def survey(
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     limit = await _pages_per_site(store)
     (outside,) = await store.query(_SQL["blocked_outside"])
-    is_list = draw.method == Method.STRATIFIED
-    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     return Survey(
         draw,
         [each for each in await store.samples.draws() if each.discarded_at is not None],
@@ -494,8 +494,8 @@ def _is_share(values: Iterable[Value]) -> bool:
     return all(value in (0, 1) for value in values if value is not None and value is not MISSING)
 
 
-async def _parts(
-    store: Store, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
+def _parts(
+    framed: Mapping[str, float], draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
 ) -> list[_Part]:
     """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
     is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
@@ -503,7 +503,6 @@ async def _parts(
         raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
     # A stratum was sampled apart from the others. The sample of a site may depend on chance.
     is_stratum = by == STRATUM or (per_site and not is_list)
-    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in rows])
     parts = []
     for label in sorted(set(labels.tolist())):
