@@ -13,7 +13,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from crawler.appendix.tables import EARLIER
+from crawler.appendix.tables import EARLIER, VARIABLES
 from crawler.errors import Argument, UsageError
 from crawler.export.tables import unprotected
 from crawler.formatting import many
@@ -21,7 +21,6 @@ from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, dra
 from crawler.sampling.hand_codes import read_codes
 
 SUMS = "SHA256SUMS"
-VARIABLES = "variables"  # the folder of hand codes and of functions
 
 _SHOWN = 20  # faults of one kind that are listed
 _Judged = tuple[str, list[str]]

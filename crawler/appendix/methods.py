@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from crawler.appendix.study import Study
+from crawler.appendix.tables import QUANTITIES, copy_of
 from crawler.audit.document import in_markdown
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.run_settings import READINGS, SCOPES
@@ -33,6 +34,8 @@ def methods(study: Study, audit: AuditResult, survey: Survey | None) -> str:
         survey=survey,
         crawl=next((run for run in reversed(audit.runs) if not run.is_auxiliary), audit.runs[-1]),
         estimates=load("rendering") if survey else None,
+        QUANTITIES=QUANTITIES,
+        computed=lambda name, variable: copy_of(name, variable) or variable,
         READINGS=READINGS,
         SCOPES=SCOPES,
         Method=Method,

@@ -11,6 +11,7 @@ from typing import Any
 from crawler.audit.totals import SITE_COLUMNS
 from crawler.export.tables import cell
 from crawler.parquet import ParquetFile
+from crawler.sampling import load as load_sampling
 from crawler.store.views import VIEWS, Column, columns_of
 
 DRAWS = "draws"
@@ -39,6 +40,7 @@ QUANTITIES: Mapping[str, Column] = columns_of(
     ]
 )
 EARLIER = "earlier_"
+VARIABLES = "variables"  # the folder of hand codes and of functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,12 @@ TABLES: tuple[Table, ...] = (
     _of_view("pages", "The pages, without their bodies", "pages", "url_id"),
     _of_view("resources", "The hosts of the resources of pages", "resources", "url_id, kind, host"),
 )
+
+
+def copy_of(name: str, variable: str) -> str | None:
+    """The path in the appendix of the file that a variable names; ``None`` if it names none."""
+    file = load_sampling("variables").file_of(variable)
+    return None if file is None else f"{VARIABLES}/{name}{file.suffix}"
 
 
 def tables_with(own: Mapping[str, Column]) -> tuple[Table, ...]:

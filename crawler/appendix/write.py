@@ -12,11 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.appendix.check import SUMS, VARIABLES, files_listed_in, sha256_of
+from crawler.appendix.check import SUMS, files_listed_in, sha256_of
 from crawler.appendix.describe import citation, codebook_rows, data_package, readme, software
 from crawler.appendix.recipes import recipe_python, recipe_r
 from crawler.appendix.study import Study
-from crawler.appendix.tables import DESIGN, DRAWS, EARLIER, QUANTITIES, Table, tables_with, write_table
+from crawler.appendix.tables import DESIGN, DRAWS, EARLIER, QUANTITIES, Table, copy_of, tables_with, write_table
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
@@ -159,9 +159,9 @@ def _draws(drawn: DrawnUrls, variables: Mapping[str, Any]) -> tuple[dict[str, Co
 def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:
     """Copy the files that variables name to ``variables/NAME.csv`` and ``variables/NAME.py``."""
     for name, variable in variables.items():
-        if (file := load_sampling("variables").file_of(variable)) is not None:
-            (folder / VARIABLES).mkdir(exist_ok=True)
-            (folder / VARIABLES / f"{name}{file.suffix}").write_bytes(file.read_bytes())
+        if (copy := copy_of(name, variable)) is not None:
+            (folder / copy).parent.mkdir(exist_ok=True)
+            (folder / copy).write_bytes(load_sampling("variables").file_of(variable).read_bytes())
 
 
 def _kind(column: Iterable[float | str | None]) -> ColumnType:

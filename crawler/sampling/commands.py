@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
     from crawler.store.sections import Store
 
-#: The settings that the commands about a design take as options; the help lists few of them.
+#: The settings that the commands about a design take as options, those of `crawler run`; the help lists few of them.
 _OF_DESIGN = tuple(
-    key.name
-    for key in KEYS.values()
-    if key.option and (is_of_design(key) or key.section in ("seeds", "politeness") or key.name == "limits.concurrency")
+    key.name for key in KEYS.values() if key.option and key.section not in ("store", "output", "workers", "search")
 )
 
 variable_option = click.option(
@@ -62,9 +60,12 @@ by_option = click.option(
 @click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @click.option(
     "--out",
+    "outs",
     type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
     metavar="FILE",
-    help="Also write the estimates as a figure (.svg, .pdf; needs the extra `figure`) or a table (.csv, .tex).",
+    help="Also write the estimates as a figure (.svg, .pdf; needs the extra `figure`) or a table (.csv, .tex). "
+    "May be repeated.",
 )
 @json_option
 @click.pass_context
@@ -74,7 +75,7 @@ def sample(
     texts: tuple[str, ...],
     by: str | None,
     since: str | None,
-    out: Path | None,
+    outs: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
@@ -83,10 +84,10 @@ def sample(
             raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
         return
     survey = _estimates(db, texts, by, since)
-    if out is not None:
-        made = load("publication").publish(survey, out.suffix)
-        with AtomicFiles() as files:
-            files.open(out).file.write(made)
+    made = [(out, load("publication").publish(survey, out.suffix)) for out in outs]
+    with AtomicFiles() as files:
+        for out, content in made:
+            files.open(out).file.write(content)
     show(as_json, survey.as_json, lambda: load("rendering").render(survey, console))
 
 

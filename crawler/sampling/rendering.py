@@ -11,7 +11,7 @@ from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERED_UNITS, ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
 from crawler.sampling.seed_groups import describe_seed_groups
-from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Figure, Outcome, Survey, Unit
+from crawler.sampling.survey import NONRESPONSE_BY_CODE, Figure, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
@@ -66,9 +66,8 @@ def describe_survey(survey: Survey) -> list[str]:
         f"Sample: {draw.method}, {amount_of(draw)}, seed {draw.seed}: "
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
     )
-    missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
     listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
-    lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
+    lines.append(f"Response: {survey.responded:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
     lines += survey.codes
     if waiting := survey.outcomes.get(Outcome.WAITING):
         lines.append(f"{many(waiting, 'URL')} of it not requested yet; the same command continues")

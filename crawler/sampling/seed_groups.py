@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from crawler.formatting import counted, many
 from crawler.inspect.seeds import Outcome
-from crawler.store.statements import load_statements
 from crawler.url import host_of, split
-
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
-
-_SQL = load_statements("crawler.sampling")
 
 AS_PLANNED = "as planned"
 TAKEN_ALONG = "at the host that it redirects to"
@@ -35,12 +29,6 @@ class SeedGroup(NamedTuple):
     sites: int
     frame: int | None
     frame_at_most: int | None
-
-
-async def seed_groups(store: Store, *, is_list: bool) -> list[SeedGroup]:
-    """The seeds of the store by what became of them, first those that are sampled."""
-    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
-    return groups_of(await store.query(_SQL["seed_ends"]), framed, is_list=is_list)
 
 
 def groups_of(

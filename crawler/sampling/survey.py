@@ -21,7 +21,7 @@ from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.hand_codes import HandCodes
-from crawler.sampling.seed_groups import SeedGroup, seed_groups
+from crawler.sampling.seed_groups import SeedGroup, groups_of
 from crawler.sampling.variables import Value, Variable, opened, values_of, variable_of
 from crawler.store.location import db_argument
 from crawler.store.rows import SampleDraw
@@ -36,6 +36,7 @@ _EXCLUDED = {
     ReasonCode.MIRROR: "by a main site",
     ReasonCode.MIRROR_CYCLE: "by a main site",
 }
+_NO_VALUE = "(no value)"
 _MAX_LISTED = 8  # statuses, and languages
 #: Estimates of pages in every sample.
 SIZE, LINKS = "size", "links per page"
@@ -274,7 +275,8 @@ class Survey:
     ``discarded`` are the draws that it replaced, ``seeds`` the seeds by what became of them. ``left_out`` is how many
     known URLs of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of
     them. ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain.
-    ``codes`` says in sentences where hand codes are from.
+    ``codes`` says in sentences where hand codes are from. ``frame_sites`` is the number of sites in the frame, 0 if it
+    is a list of seeds.
     """
 
     draw: SampleDraw
@@ -286,6 +288,12 @@ class Survey:
     outcomes: Mapping[Outcome, int]
     unseen_at_most: float
     codes: Sequence[str] = ()
+    frame_sites: int = 0
+
+    @property
+    def responded(self) -> int:
+        """The number of drawn URLs that are no nonresponse."""
+        return self.urls - sum(self.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
 
     @property
     def draws(self) -> int:
@@ -301,6 +309,7 @@ class Survey:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
         made |= _plain_draw(self.draw) | {"draws": self.draws, "urls": self.urls, "left_out": self.left_out}
+        made |= {"responded": self.responded, "frame_sites": self.frame_sites}
         for name in (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED):
             made[name.name.lower()] = self.outcomes.get(name, 0)
         made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
@@ -355,8 +364,10 @@ async def survey(
         drawn = await _since(earlier, drawn, rows, read, now)
     design, measures = drawn.sample, drawn.measures if rows else []
     parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
+    is_list = draw.method == Method.STRATIFIED
+    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     if by in (STRATUM, SITE) and rows:
-        parts += await _parts(store, draw, design, rows, by)
+        parts += _parts(framed, draw, design, rows, by)
     elif by is not None and rows:
         name, variable = (by, read[by]) if by in read else _domain_of(by)
         read.setdefault(name, variable)
@@ -369,13 +380,14 @@ async def survey(
     return Survey(
         draw,
         [each for each in await store.samples.draws() if each.discarded_at is not None],
-        await seed_groups(store, is_list=draw.method == Method.STRATIFIED),
+        groups_of(await store.query(_SQL["seed_ends"]), framed, is_list=is_list),
         drawn,
         outside["urls"],
         figures,
         Counter(_outcome(row, limit) for row in _once(rows)),
         unseen_at_most,
         [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
+        len(framed),
     )
 
 
@@ -418,10 +430,10 @@ async def _own_values(
     """The value of each draw; a URL that is no page has none."""
     if isinstance(variable, HandCodes):
         _require_known(variable, name, rows)
-        return [_code(variable, row) if row["state"] == State.FETCHED else None for row in rows]
-    pages = [row["url_id"] for row in rows if row["state"] == State.FETCHED]
+        return [_code(variable, row) if _is_page(row) else None for row in rows]
+    pages = [row["url_id"] for row in rows if _is_page(row)]
     values = await values_of(store, variable, name, pages, now)
-    return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in rows]
+    return [values.get(row["url_id"]) if _is_page(row) else None for row in rows]
 
 
 def _code(codes: HandCodes, row: Mapping[str, Any]) -> Value:
@@ -449,11 +461,21 @@ def _domain_of(by: str) -> tuple[str, Variable | HandCodes]:
 async def _labels(
     store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
 ) -> list[str | Missing | None]:
-    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known."""
+    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known.
+
+    Pages without a value are a part, too.
+    """
     if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
         return [_label(_code(variable, row)) for row in rows]
     values = await _own_values(store, rows, name, variable, now)
-    return [MISSING if _is_unknown(row) else _label(value) for row, value in zip(rows, values, strict=True)]
+    labels = (
+        _NO_VALUE if value is None and _is_page(row) else _label(value) for row, value in zip(rows, values, strict=True)
+    )
+    return [MISSING if _is_unknown(row) else label for row, label in zip(rows, labels, strict=True)]
+
+
+def _is_page(row: Mapping[str, Any]) -> bool:
+    return bool(row["state"] == State.FETCHED)
 
 
 def _label(value: Value) -> str | Missing | None:
@@ -472,8 +494,8 @@ def _is_share(values: Iterable[Value]) -> bool:
     return all(value in (0, 1) for value in values if value is not None and value is not MISSING)
 
 
-async def _parts(
-    store: Store, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
+def _parts(
+    framed: Mapping[str, float], draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
 ) -> list[_Part]:
     """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
     is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
@@ -481,7 +503,6 @@ async def _parts(
         raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
     # A stratum was sampled apart from the others. The sample of a site may depend on chance.
     is_stratum = by == STRATUM or (per_site and not is_list)
-    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in rows])
     parts = []
     for label in sorted(set(labels.tolist())):
@@ -507,7 +528,7 @@ def _domains(
     """The parts by a variable. A URL whose part is not known counts as one without an answer in every part."""
     are_missing = np.array([label is MISSING for label in labels])
     there = sorted({label for label in labels if isinstance(label, str)})
-    if not there:
+    if not {*there} - {_NO_VALUE}:
         raise UsageError(f"no URL of the sample has a value of {name}, so there is no part to estimate")
     if len(there) > _MAX_DOMAINS:
         raise UsageError(
@@ -634,7 +655,9 @@ async def _quantities(
         values = await _own_values(store, rows, name, variable, now)
         unit = Unit.SHARE if any(isinstance(value, str) for value in values) or _is_share(values) else Unit.NUMBER
         what = f"{name} = " if any(isinstance(value, str) for value in values) else name
-        made.append(Quantity(name, what, "pages", unit, values))
+        is_of_all = all(value is not None for row, value in zip(rows, values, strict=True) if _is_page(row))
+        among = "pages" if is_of_all else "pages with a value of it"
+        made.append(Quantity(name, what, among, unit, values))
     return made
 
 

@@ -52,6 +52,7 @@ from crawler.store.open import is_there
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
+    from crawler.store.rows import SampleDraw
     from crawler.store.sections import Store
     from crawler.warc.recorder import WarcFolder
 
@@ -90,7 +91,10 @@ async def crawl_session(
         if drawn is not None:
             limit = settings.limits.max_pages_per_site
             design = design_of_settings(settings, (), seeds.strata)
+            before = await store.samples.drawn()
             await load("draw").keep_drawn(store, drawn, settings.sample, len(seeds.strata), limit, clock.now(), design)
+            if before is not None and before != await store.samples.drawn():
+                tell(_discarding(before))
         sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
@@ -353,6 +357,8 @@ async def _sample(
     if last is not None and last.stands:
         return SamplingFrame(store, depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
     answered_at = await frame_answered_at(store, clock.now())
+    if last is not None:
+        tell(_discarding(last))
     if depth is None and limit is None:
         tell(
             "Nothing bounds the sampling frame: a site with endless pages, such as a calendar, keeps the sample "
@@ -363,6 +369,14 @@ async def _sample(
         "answer at the latest if sites that fail hold it up (sample.frame_patience)"
     )
     return SamplingFrame(store, depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
+
+
+def _discarding(draw: SampleDraw) -> str:
+    return (
+        f"The settings or seeds are no longer those of {draw.description}. The crawl draws again, requests what it "
+        "draws, and discards that draw: for a registered design, go on with its settings, and use another store for "
+        "this one"
+    )
 
 
 async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, finishes: bool = True) -> RunEnd:
