@@ -321,8 +321,6 @@ class RobotsAction(Code):
     UNREACHABLE = "unreachable", "", "an address that the crawler may not connect to"
     #: The certificate of the site is not valid.
     UNTRUSTED = "untrusted", "", "a certificate that is not valid: nothing is fetched"
-    #: The answer is a redirect to a site of another bucket of the dataset (``docs/scale.md``).
-    ELSEWHERE = "elsewhere", "", "a redirect to a domain of another bucket of the dataset: nothing is fetched"
 
 
 class RobotsCopy(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+import xxhash
+
 from crawler.errors import require
 from crawler.store.views import ColumnType
 
@@ -14,6 +16,15 @@ _ROWS_PER_BATCH = 1000
 _BYTES_PER_BATCH = 1 << 23
 _ROWS_PER_GROUP = 100_000
 _BYTES_PER_GROUP = 1 << 25
+
+
+#: The columns with the number of a URL, by the column that has the URL itself.
+URL_NUMBERS = {"url_id": "url", "source_id": "source", "target_id": "target", "cluster_id": "representative"}
+
+
+def url_number(url: str | None) -> int | None:
+    """The number of a URL that is the same in the files of all crawls: 63 bits of its XXH3."""
+    return None if url is None else xxhash.xxh3_64_intdigest(url.encode()) >> 1
 
 
 def load_arrow(extra: str = "export", what: str = "this export") -> tuple[Any, Any]:
@@ -94,11 +105,16 @@ def _arrow_type(pa: Any, kind: ColumnType) -> Any:
 
 
 def _arrow_array(pa: Any, values: Sequence[Any], type: Any, kind: ColumnType) -> Any:
-    if kind is ColumnType.TIME:
-        values = [None if value is None else _microseconds(value) for value in values]
-    elif kind is ColumnType.YES:
-        values = [None if value is None else bool(value) for value in values]
+    if kind in (ColumnType.TIME, ColumnType.YES):
+        values = [arrow_value(value, kind) for value in values]
     return pa.array(values, type)
+
+
+def arrow_value(value: Any, kind: ColumnType) -> Any:
+    """The value of a store as Arrow gets it: flags are booleans, and times are in microseconds."""
+    if value is None or kind not in (ColumnType.TIME, ColumnType.YES):
+        return value
+    return bool(value) if kind is ColumnType.YES else _microseconds(value)
 
 
 def _microseconds(epoch_s: float) -> int | None:

@@ -177,11 +177,6 @@ class ReasonCode(Code):
         "other bucket: requested by the task of another bucket",
         "requested by the task of another bucket of the dataset",
     )
-    ROBOTS_ELSEWHERE = (
-        "robots_elsewhere",
-        "robots: {}",
-        "on a site whose robots.txt redirects to a domain of another bucket of the dataset",
-    )
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     FRAME = (
         "frame",
@@ -347,6 +342,7 @@ class ErrorKind(Code):
     DNS_TIMEOUT = "dns_timeout", "{}", "a name for which no name server answered in time"
     CONNECT = "connect", "{}", "no connection"
     CLOSING = "closing", "{}", "sent on an idle connection that the server was closing, and sent again"
+    SIGNATURE = "signature", "{}; asks for another signature", "refused for its signature, and sent again as asked"
     TLS = "tls", "{}", "a TLS error"
     CERTIFICATE = "certificate", "{}", "a certificate that is not valid", ("fetch.ca_file", "fetch.verify")
     TIMEOUT = "timeout", "{}", "no answer in time"

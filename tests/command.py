@@ -22,6 +22,7 @@ from crawler.cli import main, output
 from crawler.engine import parser_pool
 from crawler.engine.sandbox import environment
 from tests.fork_server import Forked, ForkServer
+from tests.orphans import BOUND
 from tests.reading import ParserInProcess
 
 ROOT = Path(__file__).parents[1]
@@ -83,7 +84,7 @@ def crawler(
     if not (fresh or stdin is not None or before is not None or under):
         return finish(_start(arguments, cwd or Path.cwd()), timeout_s)
     done = subprocess.run(
-        [*under, *_command(arguments)],
+        [*BOUND, *under, *_command(arguments)],
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
@@ -103,7 +104,7 @@ def start(*arguments: str | Path, group: int | None = None, fresh: bool = False)
     if not fresh:
         return _start(arguments, Path.cwd(), group)
     return subprocess.Popen(
-        _command(arguments),
+        [*BOUND, *_command(arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,4 +1,4 @@
-"""For processes that tests start without ``tests/command.py``: none of them outlives its test process."""
+"""For processes that tests start and do not fork: none of them outlives its test process."""
 
 from __future__ import annotations
 

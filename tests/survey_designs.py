@@ -98,7 +98,7 @@ DESIGNS = {
     ),
     "three strata: difference of two waves": Design(
         {"y": _WAVE, "z": np.round(_WAVE * 0.8 + 0.3 * _drawn(), 3), "h": _STRATA, "size": _STRATUM_SIZE},
-        lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).difference(c["y"], c["z"]),
+        lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).mean(c["z"] - c["y"]),
         "d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); "
         "m <- svycontrast(svymean(~y + z, d), c(-1, 1)); cat(coef(m), SE(m))",
     ),

@@ -20,8 +20,9 @@ from crawler.engine.hooks import Hooks
 from crawler.errors import Argument, StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.reasons import EndCode, ReasonCode, RunEnd
-from crawler.session.crawl_session import crawl_session, require_contact, run_to_end
+from crawler.session.crawl_session import crawl_session, run_to_end
 from crawler.session.hooks import Follow, Keep, hooks_of, with_functions
+from crawler.session.refusals import require_contact
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import apply, load_file, settings_from
 from crawler.settings.seeds import Seeds, all_seeds, read_seeds

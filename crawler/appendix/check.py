@@ -13,6 +13,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
+from crawler.appendix.tables import EARLIER
 from crawler.errors import Argument, UsageError
 from crawler.export.tables import unprotected
 from crawler.formatting import many
@@ -200,28 +201,38 @@ def _sample(folder: Path) -> _Judged:
     return f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults
 
 
-def _variables(folder: Path) -> _Judged:
-    """Repeat the estimates of the study's own variables from their values in the table of draws."""
+def _estimates(folder: Path) -> _Judged:
+    """Repeat the estimates, changes included, from the values in the table of draws."""
     path = folder / "estimates.json"
-    estimates = json.loads(path.read_text("utf-8")) if path.exists() else {"variables": {}}
-    names, faults, judged = estimates["variables"], list[str](), 0
-    draws = list(_rows(folder / "tables" / "draws.csv")) if names else []
-    for name in names:
+    estimates = json.loads(path.read_text("utf-8")) if path.exists() else {"variables": {}, "estimates": []}
+    faults, judged = list[str](), 0
+    draws = list(_rows(folder / "tables" / "draws.csv")) if estimates["estimates"] else []
+    for name in estimates["variables"]:
         faults += _faults_of_codes(folder, name, draws)
-    for figure in (figure for figure in estimates.get("estimates", ()) if figure["among"] == "pages"):
-        name, is_label, label = figure["what"].partition(" = ")
-        if name not in names or (is_label and not label):  # an empty cell of CSV is a missing value too
-            continue
-        cells = [(unprotected(row[name]), 1 / float(row["probability"])) for row in draws if row[name]]
-        values = [(float(cell == label if is_label else cell), weight) for cell, weight in cells]
+    # An empty cell of CSV is a missing value too.
+    with_empty = {figure["column"] for figure in estimates["estimates"] if figure["label"] == ""}
+    for figure in (figure for figure in estimates["estimates"] if figure["column"] not in with_empty):
+        known = ((_value(row, figure), float(row["weight"])) for row in draws if row["weight"])
+        values = [(value, weight) for value, weight in known if value is not None]
         judged += 1
         if len(values) != figure["units"]:
             faults.append(f"{figure['what']} has {figure['units']:,} units, and draws.csv {len(values):,} values")
         elif values and not figure["missing"]:
             value = sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
-            if not isclose(value, figure["value"], rel_tol=1e-9, abs_tol=1e-12):
+            if not isclose(value, figure["value"], rel_tol=1e-9, abs_tol=1e-9):
                 faults.append(f"{figure['what']} is {figure['value']}, and draws.csv gives {value}")
-    return f"{many(judged, 'estimate')} of {many(len(names), 'variable')}", faults
+    changes = sum(figure["is_change"] for figure in estimates["estimates"])
+    return f"{many(judged, 'estimate')}, {many(changes, 'change')} among them", faults
+
+
+def _value(row: Mapping[str, str], figure: Mapping[str, Any]) -> float | None:
+    """The value that a draw has in an estimate, or its change; ``None`` if it has none."""
+    names = [f"{EARLIER}{figure['column']}"] * figure["is_change"] + [figure["column"]]
+    cells, label = [row[name] for name in names], figure["label"]
+    if not all(cells):
+        return None
+    values = [float(unprotected(cell) == label if label is not None else cell) for cell in cells]
+    return values[-1] - values[0] if figure["is_change"] else values[0]
 
 
 def _faults_of_codes(folder: Path, name: str, draws: Iterable[Mapping[str, str]]) -> list[str]:
@@ -248,7 +259,7 @@ _CHECKS: Mapping[str, Callable[[Path], _Judged]] = {
     "the tables have the columns and types of datapackage.json, and codebook.csv explains them": _package,
     "the request log is that of the audit, which found no violation": _audit,
     "every robots.txt version has its text": _robots,
-    "the values of own variables among the draws give their estimates": _variables,
+    "the values of the draws give the estimates": _estimates,
     "the draw, repeated from the frame, gives the same sample": _sample,
 }
 

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 from crawler.appendix.check import check_appendix, digest_of
 from crawler.appendix.rendering import render
 from crawler.appendix.study import Study
-from crawler.appendix.write import write_appendix
+from crawler.appendix.write import Judge, write_appendix
+from crawler.audit.run_audit import audit_snapshot
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_rows, show
 from crawler.cli.output import tell
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
 from crawler.formatting import duration
+from crawler.sampling import load
 from crawler.settings.stores import existing_store
+from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -30,14 +33,20 @@ def write(folder: Path, db: str, study_file: Path | None) -> None:
     began = clock.now()
 
     async def work(store: Store) -> str:
+        judge: Judge = audit_snapshot
+        if names_dataset(db):
+            from crawler.audit.of_dataset import audit_dataset
+
+            judge = audit_dataset
+            await load("of_dataset").draw_if_sampled(store)
         async with AsyncExitStack() as opened:
             earlier = None
             if study.since:
                 earlier = await opened.enter_async_context(existing_store(store_at(study.since)))
             with progress_line("reading the log") as say:
-                return await write_appendix(store, folder, study, now=began, earlier=earlier, say=say)
+                return await write_appendix(store, folder, study, now=began, earlier=earlier, say=say, judge=judge)
 
-    digest = on_store(db, work)
+    digest = on_rows(db, work)
     tell(f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit {folder}` checks it")
     tell(f"SHA-256 of {folder}/SHA256SUMS: {digest}")
 

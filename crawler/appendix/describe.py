@@ -57,7 +57,7 @@ request log against the digest of the audit, and the draw of the sample against 
 | `audit.json`, `audit.md` | the result of the audit of every request, for programs and for readers |
 | `audit-records.jsonl` | all that the audit judged; its SHA-256 is the digest of the audit |
 | `METHODS.md` | a template for the sections on methods and results; complete what stands in brackets |
-| `estimates.json` | the estimates from the sample, if there is one; `draws` has the values of own variables |
+| `estimates.json` | the estimates from the sample, if there is one; `draws` has the values that they are from |
 | `recipe.R`, `recipe.py` | programs that repeat estimates from `draws` with R's `survey` and Python's `svy` |
 | `variables/` | the hand codes and the Python functions of the study's own variables, if there are any |
 | `software.json` | the versions of the software |

@@ -9,8 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 from crawler.appendix.study import Study
-from crawler.audit.document import READINGS, SCOPES, in_markdown
+from crawler.audit.document import in_markdown
 from crawler.audit.run_audit import AuditResult
+from crawler.audit.run_settings import READINGS, SCOPES
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.formatting import many, seconds

@@ -11,12 +11,12 @@ from typing import Any
 from crawler.audit.totals import SITE_COLUMNS
 from crawler.export.tables import cell
 from crawler.parquet import ParquetFile
-from crawler.store.views import VIEWS, Column, ColumnType, columns_of
+from crawler.store.views import VIEWS, Column, columns_of
 
 DRAWS = "draws"
 
-#: The columns of the table of draws that the view ``samples`` lacks, in the order of :func:`crawler.appendix.write`.
-OF_DRAWS: Mapping[str, Column] = columns_of(
+#: The columns of the table of draws that the view ``samples`` lacks: first those of the design.
+DESIGN: Mapping[str, Column] = columns_of(
     [
         "certainty yes: whether the site of the URL was certain to be in the sample",
         "psu_stratum integer: the stratum from which the primary sampling unit was drawn; empty without an answer",
@@ -24,10 +24,21 @@ OF_DRAWS: Mapping[str, Column] = columns_of(
         "fpc number: the share of the primary units of the stratum that answered; empty for draws with replacement",
         "second_stage_probability number: of the URL within its primary unit, times the share that answered",
         "weight number: one by the probability of the draw and of the answer; empty without an answer",
-        "size number: the decoded size of the page in octets",
-        "links number: the number of distinct links of the page; empty if it says NOFOLLOW",
     ]
 )
+#: Then those of the quantities that every sample estimates, and of the variables of the study; ``EARLIER`` and the name
+#: are the same in the earlier wave of a panel.
+QUANTITIES: Mapping[str, Column] = columns_of(
+    [
+        "disallowed number: 1 if robots.txt disallows the URL, else 0; empty without an answer",
+        "answer text: the status of the answer, or what stands for it; empty if robots.txt disallows the URL",
+        "soft_404 number: 1 if the page is like a missing page of its site, else 0; empty if it was not compared",
+        "size number: the decoded size of the page in octets",
+        "links number: the number of distinct links of the page; empty if it says NOFOLLOW",
+        "language text: the language that the page declares, or not said; empty if it says NOINDEX",
+    ]
+)
+EARLIER = "earlier_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,7 @@ TABLES: tuple[Table, ...] = (
             [
                 "quantity text: what is estimated",
                 "among text: the URLs that the estimate is about",
-                "unit text: share, bytes, links, number or count",
+                "unit text: share, points (the change of a share), bytes, links, number or count",
                 "estimate number: the value",
                 "low number: lower end of the 95 % interval; empty if the sample does not determine it",
                 "high number: upper end of the 95 % interval",
@@ -123,12 +134,8 @@ TABLES: tuple[Table, ...] = (
 )
 
 
-def tables_with(expressions: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Table, ...]:
-    """The tables; the table of draws has a column for each variable of the user, by their names."""
-    own = {**OF_DRAWS} | {
-        name: Column(kinds[name], f"a variable of the study, of the page that answered: {expression}")
-        for name, expression in expressions.items()
-    }
+def tables_with(own: Mapping[str, Column]) -> tuple[Table, ...]:
+    """The tables; the table of draws has the columns ``own`` too."""
     return tuple(
         replace(table, columns={**table.columns, **own}, own=frozenset(own)) if table.name == DRAWS else table
         for table in TABLES

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from crawler.appendix.check import SUMS, VARIABLES, files_listed_in, sha256_of
 from crawler.appendix.describe import citation, codebook_rows, data_package, readme, software
 from crawler.appendix.recipes import recipe_python, recipe_r
 from crawler.appendix.study import Study
-from crawler.appendix.tables import DRAWS, OF_DRAWS, Table, tables_with, write_table
+from crawler.appendix.tables import DESIGN, DRAWS, EARLIER, QUANTITIES, Table, tables_with, write_table
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
@@ -34,14 +33,14 @@ from crawler.reasons import ReasonCode
 from crawler.sampling import load as load_sampling
 from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
-from crawler.store.views import VIEWS, ColumnType
+from crawler.store.views import VIEWS, Column, ColumnType
 from crawler.url import split
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import DrawnUrls
     from crawler.store.sections import Store
 
-
+Judge = Callable[[Any, float, Callable[[int, int], None]], Awaitable[AuditResult]]
 _SQL = load_statements("crawler.appendix")
 
 
@@ -53,13 +52,14 @@ async def write_appendix(
     now: float,
     earlier: Store | None = None,
     say: Say = lambda what, done=0, total=None: None,
+    judge: Judge = audit_snapshot,
 ) -> str:
     """Write the data appendix of a store to a folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
     The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``now`` is in
     seconds since the epoch. ``earlier`` is a store with an earlier wave. An earlier appendix is replaced. ``say`` gets
-    the progress. Raises :class:`UsageError` for a folder with other files, if there is no run, if a library is missing,
-    and for variables without a sample or that cannot be computed.
+    the progress, and ``judge`` audits the store. Raises :class:`UsageError` for a folder with other files, if there is
+    no run, if a library is missing, and for variables without a sample or that cannot be computed.
     """
     load_arrow()
     with AtomicFiles() as files:
@@ -67,7 +67,9 @@ async def write_appendix(
         (beside / "tables").mkdir()
         (beside / "robots").mkdir()
         async with snapshot(store):
-            await _write(store, beside, study, now, earlier, say)
+            await _write(
+                store, beside, study, now, earlier, say, await judge(store, now, partial(say, "requests judged"))
+            )
         return _write_sums(beside)
 
 
@@ -78,37 +80,32 @@ async def _write(
     now: float,
     earlier: Store | None,
     say: Say,
+    audit: AuditResult,
 ) -> None:
     load = load_sampling
     variables = dict(load("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
-    audit = await audit_snapshot(store, now, partial(say, "requests judged"))
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
     await _write_audit(store, folder, audit)
     draw = await store.samples.drawn()
-    survey, seeds, kinds = None, list[str](), dict[str, ColumnType]()
+    survey, seeds, own = None, list[str](), dict[str, Column]()
     made: dict[str, Sequence[Sequence[Any]]] = {}
     if draw is not None:
         say("estimates from the sample")
-        if taken := {*VIEWS["samples"], *OF_DRAWS}.intersection(variables):
-            raise UsageError(f"variable {min(taken)}: the table of draws has a column of that name; choose another")
-        surveys = load_sampling("survey")
-        survey = await surveys.survey(store, now, variables, earlier=earlier)
-        own = {name: _column(values) for name, values in survey.drawn.own.items()}
-        sizes, links = (_known(survey.drawn.values(what)) for what in (surveys.SIZE, surveys.LINKS))
-        made[DRAWS] = _draws(survey.drawn, sizes, links, *own.values())
-        kinds = {name: _kind(column) for name, column in own.items()}
+        survey = await load_sampling("survey").survey(store, now, variables, earlier=earlier)
+        own, made[DRAWS] = _draws(survey.drawn, variables)
         plain = survey.as_json()
         _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
         seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
         made["nonresponse"] = list(plain["outcomes"].items())
         made["estimates"] = list(load_sampling("publication").rows_of(survey))
         _copy_files(folder, variables)
-        (folder / "recipe.R").write_text(recipe_r(draw), "utf-8")
-        (folder / "recipe.py").write_text(recipe_python(draw), "utf-8")
+        sources = {figure.what: figure.source for figure in survey.figures}
+        (folder / "recipe.R").write_text(recipe_r(draw, sources), "utf-8")
+        (folder / "recipe.py").write_text(recipe_python(draw, sources), "utf-8")
     elif variables:
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave them out")
-    tables, counts = tables_with(variables, kinds), {}
+    tables, counts = tables_with(own), {}
     for number, table in enumerate(tables):
         say("tables written", number, len(tables))
         async with aclosing(_rows(store, table, now, draw, audit, made.get(table.name, ()))) as rows:
@@ -141,11 +138,22 @@ def _column(values: Sequence[Any]) -> list[float | str | None]:
     ]
 
 
-def _draws(drawn: DrawnUrls, *columns: Sequence[float | str | None]) -> list[tuple[Any, ...]]:
-    """The columns that the table of draws has beside its view, row by row: first those of the design."""
+def _draws(drawn: DrawnUrls, variables: Mapping[str, Any]) -> tuple[dict[str, Column], list[tuple[Any, ...]]]:
+    """The columns that the table of draws has beside its view, and their cells, row by row."""
+    own, cells = dict(DESIGN), list[Sequence[float | str | None]]()
+    for prefix, wave, quantities in (("", "", drawn.quantities), (EARLIER, "in the earlier wave: ", drawn.earlier)):
+        for quantity in quantities:
+            name, column = f"{prefix}{quantity.name}", _column(quantity.values)
+            if name in own or name in VIEWS["samples"]:
+                raise UsageError(f"variable {name}: the table of draws has a column of that name; choose another")
+            known = QUANTITIES.get(quantity.name) or Column(
+                _kind(column), f"a variable of the study, of the page that answered: {variables[quantity.name]}"
+            )
+            own[name] = known._replace(meaning=f"{wave}{known.meaning}")
+            cells.append(column)
     nothing = (None,) * 5
-    rows = zip(drawn.are_certain, drawn.sample.units(), *columns, strict=True)
-    return [(int(certain), *(unit or nothing), *rest) for certain, unit, *rest in rows]
+    rows = zip(drawn.are_certain, drawn.sample.units(), *cells, strict=True)
+    return own, [(int(certain), *(unit or nothing), *rest) for certain, unit, *rest in rows]
 
 
 def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:
@@ -154,10 +162,6 @@ def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:
         if (file := load_sampling("variables").file_of(variable)) is not None:
             (folder / VARIABLES).mkdir(exist_ok=True)
             (folder / VARIABLES / f"{name}{file.suffix}").write_bytes(file.read_bytes())
-
-
-def _known(numbers: Iterable[float]) -> list[float | None]:
-    return [None if isnan(number) else number for number in numbers]
 
 
 def _kind(column: Iterable[float | str | None]) -> ColumnType:

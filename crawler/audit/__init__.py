@@ -2,5 +2,5 @@
 
 ``log_reader`` reads ``records``; ``replay``, ``restrictions``, ``robots_history``, ``walls`` and ``use`` judge them by
 the ``checks``, and ``run_audit`` puts the result together. ``totals`` (with the table of sites) and ``study`` are facts
-beside it. ``rendering`` prints the result, ``document`` writes it as Markdown.
+beside it. ``rendering`` prints the result, ``document`` writes it as Markdown, with ``run_settings`` in words.
 """

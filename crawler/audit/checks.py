@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from crawler.audit.records import LoggedRequest, RobotsVersion
@@ -11,6 +11,9 @@ from crawler.formatting import instant
 from crawler.reasons import Code
 from crawler.robots.rules import Verdict
 from crawler.url import ROBOTS_PATH
+
+#: At most this many violations are kept with their evidence; the others are only counted.
+MAX_LISTED = 10_000
 
 
 class Check(Code):
@@ -105,6 +108,12 @@ class Violation:
         )
 
     @classmethod
+    def of_page(cls, check: Check, page: Any, required: str, done: str, run: int | None = None) -> Self:
+        """A page that is kept against ``check``; ``page`` is a row with its ``url`` and ``fetched_at``."""
+        at = page.fetched_at
+        return cls(check, required, done, run=run, url=page.url, started_at=at, finished_at=at)
+
+    @classmethod
     def in_version(
         cls, version: RobotsVersion, site: str, required: str, done: str, response: LoggedRequest | None
     ) -> Self:
@@ -141,3 +150,22 @@ class Violation:
     def as_json(self) -> dict[str, Any]:
         """One JSON object, without the fields that do not apply."""
         return {key: value for key, value in asdict(self).items() if value not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an audit has found so far: how often each check was made and failed, and the evidence."""
+
+    counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
+    listed: list[Violation] = field(default_factory=list)
+
+    def add(self, violations: Iterable[Violation]) -> None:
+        """Count violations, and keep as many as :data:`MAX_LISTED` allows."""
+        for violation in violations:
+            self.counts[violation.check].violations += 1
+            if len(self.listed) < MAX_LISTED:
+                self.listed.append(violation)
+
+    def in_order(self) -> list[Violation]:
+        """The violations that are kept, in the order of time."""
+        return sorted(self.listed, key=lambda found: (found.started_at or 0.0, found.request or 0))

@@ -6,7 +6,7 @@ The text stands in ``templates/audit.md.j2``. Needs Jinja2, which the extras ``r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +14,19 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from crawler.atomic_files import AtomicFiles
+from crawler.audit.checks import MAX_LISTED
 from crawler.audit.records import TOLERANCE_S, RunRecord
-from crawler.audit.run_audit import MAX_LISTED, AuditResult
+from crawler.audit.run_audit import AuditResult
+from crawler.audit.run_settings import SCOPES, described_settings
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.formatting import instant, many, ranges, seconds
 from crawler.frontier.sample_design import amount_of
-from crawler.frontier.scope import ScopeMode
-from crawler.model import Reading, RobotsAction
+from crawler.model import RobotsAction
 from crawler.reasons import ReasonCode
 from crawler.terminal_text import printable
 from crawler.version import VERSION
-
-READINGS = {
-    Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
-    Reading.DRAFT1996: "draft1996: as the Internet-Draft of 1996 reads it",
-    Reading.RFC9309: "rfc9309: as RFC 9309 reads it",
-}
-
-SCOPES = {
-    ScopeMode.PREFIX: "below the folders of its seeds",
-    ScopeMode.HOST: "on the hosts of its seeds",
-    ScopeMode.DOMAIN: "on the registered domains of its seeds",
-    ScopeMode.ANY: "to any site",
-}
 
 
 def write_report(path: Path, result: AuditResult) -> None:
@@ -85,14 +73,13 @@ def _run_row(run: RunRecord, requests: dict[int, int]) -> tuple[object, ...]:
     return str(run.run), iso(run.started_at), until, run.ended_by or "", requests.get(run.run, 0)
 
 
-def _by_settings(runs: Iterable[RunRecord]) -> Iterator[tuple[str, RunRecord]]:
-    """The numbers of the runs that are described alike, and one of them."""
-    alike: dict[object, list[RunRecord]] = {}
+def _by_settings(runs: Iterable[RunRecord]) -> Iterator[tuple[str, Sequence[tuple[str, str]]]]:
+    """The numbers of the runs that are described alike, and the description."""
+    alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for run in runs:
-        described = (run.user_agent, run.contact, run.agent, run.purposes, run.reading, run.politeness)
-        alike.setdefault(described, []).append(run)
-    for group in alike.values():
-        yield f"{'Run' if len(group) == 1 else 'Runs'} {', '.join(ranges([run.run for run in group]))}", group[0]
+        alike.setdefault(tuple(described_settings(run)), []).append(run.run)
+    for described, numbers in alike.items():
+        yield f"{'Run' if len(numbers) == 1 else 'Runs'} {', '.join(ranges(numbers))}", described
 
 
 def _meaning(reason_code: str) -> str:
@@ -130,7 +117,6 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         MAX_LISTED=MAX_LISTED,
-        READINGS=READINGS,
         SCOPES=SCOPES,
         TOLERANCE_S=TOLERANCE_S,
         VERSION=VERSION,

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from crawler.audit.records import (
     Event,
     FiledLicence,
+    LicenceAnswer,
     LoggedRequest,
     RobotsResponse,
     RobotsVersion,
@@ -32,6 +33,7 @@ from crawler.preferences.purposes import categories_for
 from crawler.robots.rsl import NO_LICENCE, NotALicence, read_licence
 from crawler.store.named_rows import by_column
 from crawler.store.statements import load_statements
+from crawler.url import NotCrawlable, canonicalise
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -73,13 +75,32 @@ async def read_runs(store: Store) -> list[RunRecord]:
     return [RunRecord.from_row(row) for row in await store.query(_SQL["runs"])]
 
 
-async def read_rows(store: Store, statement: str, **parameters: object) -> list[Any]:
-    """The rows of a statement in ``queries.sql``, by the names of their columns."""
-    return by_column(await store.query(_SQL[statement], parameters))
+async def read_rows(
+    store: Store, statement: str, among: Iterable[object] | None = None, **parameters: object
+) -> list[Any]:
+    """The rows of a statement in ``queries.sql``, by the names of their columns.
+
+    The values of ``among`` stand for its ``{among}``.
+    """
+    sql = _SQL[statement]
+    if among is not None:
+        named = {f"among_{n}": value for n, value in enumerate(among)}
+        sql, parameters = sql.format(among=", ".join(f":{name}" for name in named) or "NULL"), parameters | named
+    return by_column(await store.query(sql, parameters))
 
 
 async def read_licences(store: Store) -> dict[str, FiledLicence]:
-    """The last answer for each licence of RSL, by its URL."""
+    """Each licence of RSL with its answers, by its URL."""
+    answers: dict[str, list[LicenceAnswer]] = {}
+    for row in await read_rows(store, "licence_answers"):
+        moved_to, is_failure = "", row.error_kind is not None
+        if row.location is not None:
+            try:
+                moved_to = canonicalise(row.location, row.url)
+            except NotCrawlable:
+                is_failure = True
+        answer = LicenceAnswer(row.finished_at, row.status, is_failure, moved_to)
+        answers.setdefault(row.url, []).append(answer)
     licences: dict[str, FiledLicence] = {}
     for row in await read_rows(store, "licences"):
         why, licence = row.note, NO_LICENCE
@@ -88,7 +109,7 @@ async def read_licences(store: Store) -> dict[str, FiledLicence]:
                 licence = read_licence(bytes(row.body))
             except NotALicence as error:
                 why = str(error)
-        licences[row.url] = FiledLicence(row.fetched_at, licence, why, row.moved_to)
+        licences[row.url] = FiledLicence(row.fetched_at, licence, why, answers.get(row.url, ()))
     return licences
 
 
@@ -98,13 +119,9 @@ async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[Any]]
     A page that was visited again after the run is left out: its preferences may have changed.
     """
     until = math.inf if run.finished_at is None else run.finished_at
-    bounds: dict[str, object] = {"since": run.started_at, "until": until}
-    names = {f"category_{n}": category for n, category in enumerate(categories_for(run.purposes))}
-    if not names:
-        return 0, []
-    (count,) = await read_rows(store, "pages_of_run", **bounds)
-    kept = _SQL["pages_kept"].format(categories=", ".join(f":{name}" for name in names))
-    return count.pages, by_column(await store.query(kept, bounds | names))
+    (count,) = await read_rows(store, "pages_of_run", since=run.started_at, until=until)
+    categories = categories_for(run.purposes)
+    return count.pages, await read_rows(store, "pages_kept", categories, since=run.started_at, until=until)
 
 
 async def read_slices(store: Store, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:
@@ -142,11 +159,14 @@ async def canonical_records(store: Store) -> AsyncIterator[bytes]:
     """The octets of which :func:`canonical_sha256` is the hash, in pieces of whole lines."""
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for name in _HASHED:
-        after = 0
-        while rows := await store.query(_SQL[name], {"after": after, "limit": _ROWS_PER_PAGE}):
-            after = rows[-1]["number"]
-            lines = "".join([encode(list(row.values())) + "\n" for row in rows])
-            yield lines.encode("utf-8", "surrogatepass")
+        lines = list[str]()
+        async with aclosing(store.rows(_SQL[name])) as rows:
+            async for row in rows:
+                lines.append(f"{encode(list(row))}\n")
+                if len(lines) == _ROWS_PER_PAGE:
+                    yield "".join(lines).encode("utf-8", "surrogatepass")
+                    lines = []
+        yield "".join(lines).encode("utf-8", "surrogatepass")
 
 
 async def _add_sites(store: Store, unit_is: GroupBy) -> None:
@@ -223,13 +243,11 @@ class _TextsInForce:
 
 async def _read_texts(store: Store, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
     """The texts by number, and the recorded SHA-256 of those whose body has another one."""
-    values = {f"text_{n}": number for n, number in enumerate(numbers)}
-    sql = _SQL["robots_texts"].format(numbers=", ".join(f":{name}" for name in values) or "NULL")
     texts: dict[int, bytes] = {}
     forged: set[str] = set()
-    for row in await store.query(sql, values):
-        if hashlib.sha256(row["body"]).digest() == row["sha256"]:
-            texts[row["text_id"]] = row["body"]
+    for row in await read_rows(store, "robots_texts", numbers):
+        if hashlib.sha256(row.body).digest() == row.sha256:
+            texts[row.text_id] = row.body
         else:
-            forged.add(row["sha256"].hex())
+            forged.add(row.sha256.hex())
     return texts, forged

@@ -8,13 +8,12 @@ each store, that an address was asked by one task of a round, and the pauses aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from hashlib import sha256
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from crawler.audit.checks import Check, CheckCount, Violation
-from crawler.audit.log_reader import read_runs
+from crawler.audit.checks import MAX_LISTED, Check, CheckCount, Findings, Violation
+from crawler.audit.log_reader import canonical_sha256, read_runs
 from crawler.audit.records import TOLERANCE_S
-from crawler.audit.run_audit import MAX_LISTED, AuditResult, run_audit
+from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.study import read_study_facts
 from crawler.audit.totals import read_totals
 from crawler.dataset.records import Dataset, Manifest
@@ -24,13 +23,16 @@ from crawler.engine.workbench import exempt_networks, is_exempt, network_of
 from crawler.formatting import many, seconds
 from crawler.frontier.operator import standing
 
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
 
 async def audit_dataset(
     views: Views, now: float, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> AuditResult:
     """Check the whole log of a dataset. Raises :class:`crawler.errors.UsageError` if settings cannot be read."""
-    counts = {check: CheckCount() for check in Check}
-    violations, limits, digest, done = list[Violation](), list[str](), sha256(), 0
+    findings, limits, done = Findings(), list[str](), 0
+    counts = findings.counts
     total = (await views.counts()).requests
     buckets = views.manifests[-1].buckets if views.manifests else {}
     for bucket in sorted(buckets):
@@ -38,24 +40,22 @@ async def audit_dataset(
             if store is None:
                 continue
             result = await run_audit(store, now)
+            findings.add(await _brought(views, store, counts[Check.LOG]))
         for check, count in result.counts.items():
             counts[check].judged += count.judged
             counts[check].violations += count.violations
-        violations += result.violations[: MAX_LISTED - len(violations)]
+        findings.listed.extend(result.violations[: MAX_LISTED - len(findings.listed)])
         limits += [limit for limit in result.limits if limit not in limits]
-        digest.update(f"{bucket} {result.sha256}\n".encode())
         done += result.totals.requests
         on_progress(done, total)
         published = sum(each.parts[bucket]["requests"] for each in views.manifests if bucket in each.parts)
         logged = result.totals.requests + result.totals.unsent
         counts[Check.LOG].judged += 1
         if published != logged:
-            counts[Check.LOG].violations += 1
             required = f"the {many(logged, 'request')} in the log of bucket {bucket}"
-            violations.append(Violation(Check.LOG, required, f"the dataset has {published:,}"))
-    for found in (*_crowded(views, counts[Check.OVERLAP]), *_after_lost(views, counts)):
-        counts[found.check].violations += 1
-        violations.append(found)
+            findings.add([Violation(Check.LOG, required, f"the dataset has {published:,}")])
+    findings.add(_crowded(views, counts[Check.OVERLAP]))
+    findings.add(_after_lost(views, counts))
     if lost := _lost_tasks(views.dataset, views.manifests):
         ((requests,),) = views.fetch(SQL["count_lost"])
         limits.append(
@@ -64,18 +64,30 @@ async def audit_dataset(
             "recorded for them, so their permission is not proven."
         )
     store = cast(Any, views)
-    violations.sort(key=lambda found: (found.started_at or 0.0, found.request or 0))
     return AuditResult(
         now,
         await read_runs(store),
         counts,
-        violations[:MAX_LISTED],
+        findings.in_order(),
         await read_totals(store),
-        digest.hexdigest(),
+        await canonical_sha256(store),
         standing(()),
         await read_study_facts(store),
         limits,
     )
+
+
+async def _brought(views: Views, store: Store, count: CheckCount) -> list[Violation]:
+    """The copies of sites of other buckets in a store that these buckets have not published so."""
+    violations = []
+    for row in await store.query(SQL["usable_copies"]):
+        if store.bucket is None or store.bucket.other_of(row["site"]) is None:
+            continue
+        count.judged += 1
+        if not views.fetch(SQL["published_copy"], row):
+            required = f"a copy of {row['site']}, which is of another bucket, as that has published it"
+            violations.append(Violation(Check.LOG, required, f"the store of bucket {store.bucket.number} has another"))
+    return violations
 
 
 def _crowded(views: Views, count: CheckCount) -> Iterator[Violation]:

@@ -94,14 +94,20 @@ LEFT JOIN robots_by_id o ON o.robots_copy = coalesce((
 WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 
 -- name: robots_texts
--- The bodies of robots.txt files by number; {numbers} is a list of parameters.
-SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers})
+-- The bodies of robots.txt files by number; {among} is a list of parameters.
+SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({among})
 
 -- ---- licences ---------------------------------------------------------------------------------------------------
 
 -- name: licences
 -- The last answer for each licence of RSL.
-SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site_files WHERE purpose = 'license' ORDER BY url
+SELECT url, fetched_at, note, body FROM site_files WHERE purpose = 'license' ORDER BY url
+
+-- name: licence_answers
+-- The requests for licences in the log.
+SELECT s.site || q.path AS url, q.finished_at, q.status, q.error_kind, q.location
+FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
+WHERE q.purpose = 'license' ORDER BY q.finished_at, q.request_id
 
 -- ---- preferences about use --------------------------------------------------------------------------------------
 
@@ -110,22 +116,22 @@ SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site
 SELECT count(*) AS pages FROM pages_by_id WHERE fetched_at >= :since AND coalesce(last_seen_at, fetched_at) <= :until
 
 -- name: pages_kept
--- Of these pages, those whose body is kept although the page itself refuses one of the {categories}, a list of
+-- Of these pages, those whose body is kept although the page itself refuses one of the {among}, a list of
 -- parameters.
 SELECT p.url, p.fetched_at, min(f.text) AS stated
 FROM preferences f JOIN pages p ON p.url_id = f.url_id
-WHERE f.value = 'n' AND f.source <> 'robots.txt' AND f.category IN ({categories})
+WHERE f.value = 'n' AND f.source <> 'robots.txt' AND f.category IN ({among})
   AND p.body_sha256 IS NOT NULL AND p.fetched_at >= :since AND coalesce(p.last_seen_at, p.fetched_at) <= :until
 GROUP BY p.url, p.fetched_at ORDER BY p.url
 
 -- name: kept_of_requests
--- What is kept of the pages that the requests with the {numbers}, a list of parameters, have brought.
+-- What is kept of the pages that the requests with the {among}, a list of parameters, have brought.
 SELECT q.request_id, p.body_id IS NOT NULL AS has_body, p.title IS NOT NULL AS has_title,
   p.description IS NOT NULL AS has_description, p.keywords IS NOT NULL AS has_keywords,
   EXISTS (SELECT 1 FROM links_by_id l WHERE l.source_id = p.url_id) AS has_links, p.directives
 FROM requests_by_id q JOIN urls_by_id u ON u.site_id = q.site_id AND u.path = q.path
 JOIN pages_by_id p ON p.url_id = u.url_id AND p.fetched_at BETWEEN q.started_at AND q.finished_at
-WHERE q.request_id IN ({numbers})
+WHERE q.request_id IN ({among})
 
 -- name: kept_of_stated
 -- The same of the pages whose own headers limit their use, with what they state.
@@ -174,24 +180,24 @@ ORDER BY q.request_id
 
 -- name: hashed_runs
 SELECT 'run' AS kind, run_id AS number, started_at, crawler_version, settings
-FROM runs WHERE run_id > :after ORDER BY run_id LIMIT :limit
+FROM runs ORDER BY run_id
 
 -- name: hashed_robots
 SELECT 'robots' AS kind, r.robots_copy AS number, s.site, r.action, r.status, r.fetched_at, r.valid_from, r.valid_until,
   nullif(lower(hex(t.sha256)), '') AS sha256, r.run_id, r.answered_by, r.headers
 FROM robots_by_id r JOIN sites_by_id s ON s.site_id = r.site_id
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
-WHERE r.robots_copy > :after ORDER BY r.robots_copy LIMIT :limit
+ORDER BY r.robots_copy
 
 -- name: hashed_requests
 SELECT 'request' AS kind, q.request_id AS number, q.run_id, s.site, q.path, q.purpose, q.started_at, q.finished_at,
   q.status, q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location, q.lag_s
 FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
-WHERE q.request_id > :after ORDER BY q.request_id LIMIT :limit
+ORDER BY q.request_id
 
 -- name: hashed_orders
 SELECT 'order' AS kind, order_id AS number, asked_at, command, name, run_id, done_at
-FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
+FROM orders ORDER BY order_id
 
 -- ---- totals -----------------------------------------------------------------------------------------------------
 

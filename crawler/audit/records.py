@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -93,13 +93,26 @@ class RobotsVersion(NamedTuple):
     source: SourceVersion | None = None
 
 
+class LicenceAnswer(NamedTuple):
+    """An answer for a licence in the log: whether it brought none, and where it has moved to."""
+
+    finished_at: float
+    status: int | None
+    is_failure: bool
+    moved_to: str
+
+
 class FiledLicence(NamedTuple):
-    """The last answer for a licence of RSL: the ``licence``, or ``why`` it cannot be had, or where it has moved to."""
+    """A licence of RSL: all its answers, and of the last one the ``licence``, or ``why`` it cannot be had."""
 
     fetched_at: float
     licence: Licence
     why: str
-    moved_to: str
+    answers: Sequence[LicenceAnswer] = ()  # in the order of the log
+
+    def answer_before(self, at: float) -> LicenceAnswer | None:
+        """The last answer that had come at a time."""
+        return next((one for one in reversed(self.answers) if one.finished_at <= at + TOLERANCE_S), None)
 
 
 class Event(NamedTuple):

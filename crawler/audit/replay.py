@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.records import (
@@ -31,6 +31,7 @@ from crawler.audit.robots_history import RobotsHistory
 from crawler.audit.use import LimitedUse, limited_use
 from crawler.audit.walls import Walls
 from crawler.formatting import instant
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.hours import window_of
 from crawler.frontier.politeness import (
     Constraint,
@@ -119,7 +120,8 @@ class Replay:
 
     ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered, ``refuted`` the main sites that
     turned out to be none, by the mirror that names them, ``licences`` the last
-    answers for licences. ``counts`` holds how often each check was made and failed.
+    answers for licences. ``counts`` holds how often each check was made. ``bucket`` is that of the store: the copies of
+    sites of other buckets are judged in the stores of these.
     ``limited`` are the pages of the last slice whose use is limited: the log does not tell what was kept of them.
     """
 
@@ -127,6 +129,7 @@ class Replay:
     restrictions: Restrictions = field(default_factory=Restrictions)
     refuted: Mapping[str, str] = field(default_factory=dict)
     licences: Mapping[str, FiledLicence] = field(default_factory=dict)
+    bucket: Bucket | None = None
     counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
     limited: list[LimitedUse] = field(default_factory=list)
     _unit: str | None = None
@@ -192,7 +195,7 @@ class Replay:
         self.counts[Check.PERMISSION].judged += 1
         required = "a request for /robots.txt, or for the target of its redirect"
         done = f"logged as a request for the robots.txt of {site.name}, which had not redirected there"
-        yield self._violation(Check.PERMISSION, response, required, done)
+        yield Violation.by_request(Check.PERMISSION, response, required, done)
 
     def _check_version(self, version: RobotsVersion, site: _Site, texts: Mapping[int, bytes]) -> Iterator[Violation]:
         """A recorded version must follow from the response. Its ``Crawl-delay`` applies from that response on."""
@@ -208,7 +211,8 @@ class Replay:
                     group.pause = _Obligation(due_at, response, WaitReason(WaitCode.CRAWL_DELAY))
             paused_until = site.groups[run.politeness.group].paused_until
         for required, done in site.robots.add_version(version, paused_until):
-            self.counts[Check.LOG].violations += 1
+            if self.bucket is not None and self.bucket.other_of(site.name) is not None:
+                continue
             yield Violation.in_version(version, site.name, required, done, response)
 
     def _rules_of(
@@ -236,28 +240,25 @@ class Replay:
                 self._rules.popitem(last=False)
         return rules
 
-    def _violation(self, check: Check, request: LoggedRequest, required: str, done: str, **evidence: Any) -> Violation:
-        """A request that failed ``check``, with the evidence that :meth:`Violation.by_request` takes."""
-        self.counts[check].violations += 1
-        return Violation.by_request(check, request, required, done, **evidence)
-
     # --- the log and the identity of the crawler -----------------------------------------------
 
     def _check_record(self, request: LoggedRequest, run: RunRecord | None) -> Iterator[Violation]:
         self.counts[Check.LOG].judged += 1
         if run is None:
-            yield self._violation(Check.LOG, request, "a run with its settings", f"run {request.run} is not recorded")
+            yield Violation.by_request(
+                Check.LOG, request, "a run with its settings", f"run {request.run} is not recorded"
+            )
         elif request.finished_at < request.started_at - TOLERANCE_S:
-            yield self._violation(Check.LOG, request, "an end after its start", "it ends before it starts")
+            yield Violation.by_request(Check.LOG, request, "an end after its start", "it ends before it starts")
         elif not run.includes(request.started_at):
-            yield self._violation(Check.LOG, request, "a start within its run", f"it is outside run {request.run}")
+            yield Violation.by_request(Check.LOG, request, "a start within its run", f"it is outside run {request.run}")
 
     def _check_identity(self, case: _Case) -> Iterator[Violation]:
         self.counts[Check.IDENTITY].judged += 1
         run, request = case.run, case.request
         if not run.agent or not (run.contact or may_be_anonymous(request, run)):
             required = "a product token, and a contact outside loopback"
-            yield self._violation(Check.IDENTITY, request, required, f"the User-Agent was {run.user_agent}")
+            yield Violation.by_request(Check.IDENTITY, request, required, f"the User-Agent was {run.user_agent}")
 
     def _check_hours(self, case: _Case) -> Iterator[Violation]:
         """The settings of the run may name hours for the host. The operator starts each auxiliary run at any hour."""
@@ -268,7 +269,7 @@ class Replay:
         if not hours.is_open(case.request.started_at):
             required = f"from {hours.begins:%H:%M} to {hours.ends:%H:%M}, {hours.zone}"
             done = f"{datetime.fromtimestamp(case.request.started_at, hours.zone):%H:%M:%S}"
-            yield self._violation(Check.HOURS, case.request, required, done)
+            yield Violation.by_request(Check.HOURS, case.request, required, done)
 
     def _check_rests(self, case: _Case) -> Iterator[Violation]:
         """After walls or refusals in a run the site must rest. The operator may have it asked again by another run."""
@@ -281,7 +282,7 @@ class Replay:
                 until = "for good" if walls.rests_until == inf else f"until {instant(walls.rests_until)}"
                 required = f"no request to the site, which answered by walls or refusals, {until}"
                 done = f"sent {request.started_at - walls.began_at:.3f} s after the last of them"
-                yield self._violation(Check.RESTS, request, required, done, before=walls.last)
+                yield Violation.by_request(Check.RESTS, request, required, done, before=walls.last)
         if not _is_elsewhere(request) and request.purpose not in _UNCOUNTED:
             walls.add(request, case.run.robots.rests_s)
 
@@ -291,7 +292,7 @@ class Replay:
             return
         self.counts[Check.OPERATOR].judged += 1
         if violation := self.restrictions.violation_by(case.request):
-            yield self._violation(Check.OPERATOR, case.request, *violation)
+            yield Violation.by_request(Check.OPERATOR, case.request, *violation)
 
     # --- robots.txt ---------------------------------------------------------------------------
 
@@ -301,19 +302,19 @@ class Replay:
         if site.robots.response is None:
             required = f"a response for {request.site}{ROBOTS_PATH} before the first page"
             done = "none was complete" if site.robots_request else "it had not been requested"
-            yield self._violation(Check.ROBOTS_FIRST, request, required, done, before=site.robots_request)
+            yield Violation.by_request(Check.ROBOTS_FIRST, request, required, done, before=site.robots_request)
 
     def _check_fresh(self, case: _Case) -> Iterator[Violation]:
         self.counts[Check.FRESH].judged += 1
         request, version = case.request, case.version
         if version is None:
             required = "a robots.txt version in force"
-            yield self._violation(Check.FRESH, request, required, "the store has none from that time")
+            yield Violation.by_request(Check.FRESH, request, required, "the store has none from that time")
             return
         late_s = request.started_at - case.site.robots.until
         if late_s >= TOLERANCE_S:
             required, done = "a robots.txt that has not expired", f"it had expired {late_s:.3f} s before"
-            yield self._violation(Check.FRESH, request, required, done, version=version)
+            yield Violation.by_request(Check.FRESH, request, required, done, version=version)
 
     def _check_permission(self, case: _Case) -> Iterator[Violation]:
         if not case.request.path:
@@ -325,16 +326,18 @@ class Replay:
             return
         if version.action not in _OPEN:
             done = f"/robots.txt had answered {version.status or 'nothing'}: {version.action}"
-            yield self._violation(Check.PERMISSION, request, required, done, version=version)
+            yield Violation.by_request(Check.PERMISSION, request, required, done, version=version)
         elif contradiction := case.site.robots.contradiction(case.run):
-            yield self._violation(Check.PERMISSION, request, required, contradiction, version=version)
+            yield Violation.by_request(Check.PERMISSION, request, required, contradiction, version=version)
         elif case.rules is not None:
             verdict = case.rules.verdict(request.path)
             if not verdict.allowed:
                 done = f"it was forbidden ({verdict.reading})"
-                yield self._violation(Check.PERMISSION, request, required, done, version=version, rule=verdict)
+                yield Violation.by_request(Check.PERMISSION, request, required, done, version=version, rule=verdict)
         elif version.action == RobotsAction.PARSE:
-            yield self._violation(Check.PERMISSION, request, required, "its text is not in the store", version=version)
+            yield Violation.by_request(
+                Check.PERMISSION, request, required, "its text is not in the store", version=version
+            )
 
     def _check_preference(self, case: _Case) -> Iterator[Violation]:
         """A page must not be requested if robots.txt refuses a purpose that the run declared."""
@@ -348,19 +351,30 @@ class Replay:
             required = f"no refusal of the purposes {', '.join(purposes)}"
             rule = Verdict(False, refused.line, refused.text, case.run.reading)
             done = f"{refused.category} was refused"
-            yield self._violation(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
+            yield Violation.by_request(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
 
     def _licensed(self, stated: Iterable[Preference], case: _Case) -> Iterator[Preference]:
-        """What the licences say that robots.txt names. A request before the last answer for one is not judged by it."""
-        site, path, started_at = case.site.name, case.request.path, case.request.started_at
+        """What the licences say that robots.txt names."""
         for url in named_licences(stated):
-            filed, hops = self.licences.get(url), 0
-            while filed is not None and filed.moved_to and hops < _MOST_HOPS:
-                filed, hops = self.licences.get(filed.moved_to), hops + 1
-            if filed is None:
-                yield from unavailable(url, "it was not requested")
-            elif started_at >= filed.fetched_at:
-                yield from unavailable(url, filed.why) if filed.why else filed.licence.of(site, path, url)
+            yield from self._said_by(url, case, _MOST_HOPS)
+
+    def _said_by(self, url: str, case: _Case, hops: int) -> Iterator[Preference]:
+        """What a licence said at a request. One that had not come by then refuses every use, as one that had failed.
+
+        The store has the text of the last answer alone, so an earlier request is not judged by what an answer says.
+        """
+        at, known = case.request.started_at, self.licences.get(url)
+        answer = None if known is None else known.answer_before(at)
+        if known is None or answer is None:
+            why = "" if known is None or at < known.fetched_at else known.why
+            yield from unavailable(url, why or "it had not been requested")
+        elif answer.moved_to and hops:
+            yield from self._said_by(answer.moved_to, case, hops - 1)
+        elif answer.moved_to or answer.is_failure:
+            yield from unavailable(url, f"it had answered {answer.status or 'nothing'}")
+        elif at >= known.fetched_at:
+            site, path = case.site.name, case.request.path
+            yield from unavailable(url, known.why) if known.why else known.licence.of(site, path, url)
 
     def _note_use(self, case: _Case) -> None:
         """Note a page whose use the robots.txt in force limits; most files have no such line."""
@@ -392,7 +406,7 @@ class Replay:
         if over_s > TOLERANCE_S:
             done = f"sent {over_s:.3f} s before its end"
             required = "the end of the request before it"
-            yield self._violation(Check.OVERLAP, request, required, done, before=last)
+            yield Violation.by_request(Check.OVERLAP, request, required, done, before=last)
             return
         self.counts[Check.PAUSE].judged += 1
         if pause.due_at - request.started_at > TOLERANCE_S:
@@ -415,7 +429,7 @@ class Replay:
         required = f"{obligation.due_at - end:.3f} s after the request before it ({obligation.wait})"
         done = f"{case.request.started_at - end:.3f} s"
         version = case.version if obligation.wait.code is WaitCode.CRAWL_DELAY else None
-        return self._violation(check, case.request, required, done, version=version, before=obligation.before)
+        return Violation.by_request(check, case.request, required, done, version=version, before=obligation.before)
 
 
 def _is_elsewhere(request: LoggedRequest) -> bool:

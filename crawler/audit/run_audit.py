@@ -5,19 +5,19 @@ What is checked, how, and what cannot be proven: ``docs/audit.md``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawler.audit import log_reader
-from crawler.audit.checks import Check, CheckCount, Violation
+from crawler.audit.checks import Check, CheckCount, Findings, Violation
 from crawler.audit.log_reader import read_rows
 from crawler.audit.records import LoggedRequest, RunRecord
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.study import StudyFacts, read_study_facts
 from crawler.audit.totals import LogTotals, read_totals
-from crawler.audit.use import kept_by_header, kept_by_robots
+from crawler.audit.use import judge_kept_by_header, judge_kept_by_robots
 from crawler.formatting import instant, many, ranges, seconds
 from crawler.frontier.operator import Standing, standing
 from crawler.store.location import names_dataset
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 OnProgress = Callable[[int, int], None]
-
-#: At most this many violations are kept with their evidence; the others are only counted.
-MAX_LISTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,79 +102,60 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
     orders = await store.control.orders()
     refuted = {row.site: row.main_site for row in await read_rows(store, "refuted_mirrors")}
     licences = await log_reader.read_licences(store)
-    replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted, licences)
+    findings = Findings()
+    restrictions = Restrictions.from_orders(orders)
+    replay = Replay({run.run: run for run in runs}, restrictions, refuted, licences, store.bucket, findings.counts)
     (numbering,) = await read_rows(store, "log_numbering")
-    in_log = _incomplete_log(numbering, await read_rows(store, "request_counts"))
-    listed: list[Violation] = []
-    kept: list[Violation] = []
+    findings.add(_incomplete_log(numbering, await read_rows(store, "request_counts")))
     forged: set[str] = set()
     done = 0
     async for piece in log_reader.read_slices(store, runs):
         forged |= piece.forged
         done += sum(isinstance(event.fact, LoggedRequest) for event in piece.events)
         on_progress(done, numbering.requests)
-        for violation in replay.replay(piece.events, piece.texts):
-            if len(listed) < MAX_LISTED:
-                listed.append(violation)
-        kept += await kept_by_robots(store, replay.limited)
-    kept += await _kept_against_use(store, replay.counts[Check.USE], len(kept))
-    kept += await _pages_kept(store, runs, replay.counts)
-    in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
-    replay.counts[Check.LOG].violations += len(in_log)
-    kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
-    kept += await _over_limit(store, runs, replay.counts[Check.PAGES])
-    listed += kept[: MAX_LISTED - len(listed)]
+        findings.add(replay.replay(piece.events, piece.texts))
+        await judge_kept_by_robots(store, replay.limited, findings)
+    findings.add(_forged_text(sha256) for sha256 in sorted(forged))
+    await judge_kept_by_header(store, findings)
+    await _judge_pages_kept(store, runs, findings)
+    await _judge_sample(store, findings)
+    await _judge_limits(store, runs, findings)
     totals = await read_totals(store)
-    study = await read_study_facts(store)
-    sha256 = await log_reader.canonical_sha256(store)
-    violations = sorted(in_log + listed, key=lambda found: (found.started_at or 0.0, found.request or 0))
     return AuditResult(
-        now, runs, replay.counts, violations, totals, sha256, standing(orders), study, _limits(runs, totals)
+        now,
+        runs,
+        findings.counts,
+        findings.in_order(),
+        totals,
+        await log_reader.canonical_sha256(store),
+        standing(orders),
+        await read_study_facts(store),
+        _limits(runs, totals),
     )
 
 
-async def _pages_kept(store: Store, runs: Sequence[RunRecord], counts: dict[Check, CheckCount]) -> list[Violation]:
-    """The pages that are kept although they refuse a purpose that their run declared."""
-    violations: list[Violation] = []
-    count = counts[Check.PREFERENCE]
+async def _judge_pages_kept(store: Store, runs: Sequence[RunRecord], findings: Findings) -> None:
+    """Find the pages that are kept although they refuse a purpose that their run declared."""
     for run in runs:
         if run.purposes and not run.is_auxiliary:
             pages, kept = await log_reader.read_pages_kept(store, run)
-            count.judged += pages
+            findings.counts[Check.PREFERENCE].judged += pages
             required = f"a page without refusal of the purposes {', '.join(run.purposes)}, or none of its body"
-            violations += [
-                Violation(
-                    Check.PREFERENCE,
-                    required,
-                    f"its body is kept; it states {page.stated}",
-                    run=run.run,
-                    url=page.url,
-                    started_at=page.fetched_at,
-                    finished_at=page.fetched_at,
+            findings.add(
+                Violation.of_page(
+                    Check.PREFERENCE, page, required, f"its body is kept; it states {page.stated}", run.run
                 )
                 for page in kept
-            ]
-    count.violations += len(violations)
-    return violations
+            )
 
 
-async def _kept_against_use(store: Store, count: CheckCount, by_robots: int) -> list[Violation]:
-    """The pages of which more is kept than their own headers allow; ``by_robots`` violations were found before."""
-    stated, violations = await kept_by_header(store)
-    count.judged += stated
-    count.violations += by_robots + len(violations)
-    return violations
-
-
-async def _not_drawn(store: Store, count: CheckCount) -> list[Violation]:
-    """The requests for pages that the sample in the store had left out."""
+async def _judge_sample(store: Store, findings: Findings) -> None:
+    """Find the requests for pages that the sample in the store had left out."""
     (judged,) = await read_rows(store, "sample_judged")
     if not judged.requests:
-        return []  # there is no sample, or it decides nothing, because the crawl requests everything
-    requests = await read_rows(store, "not_drawn")
-    count.judged += judged.requests
-    count.violations += len(requests)
-    return [
+        return  # there is no sample, or it decides nothing, because the crawl requests everything
+    findings.counts[Check.SAMPLE].judged += judged.requests
+    findings.add(
         Violation(
             Check.SAMPLE,
             f"a page that was drawn on {instant(each.drawn_at)}, or that led to the sample before",
@@ -188,48 +166,42 @@ async def _not_drawn(store: Store, count: CheckCount) -> list[Violation]:
             started_at=each.started_at,
             finished_at=each.finished_at,
         )
-        for each in requests
-    ]
+        for each in await read_rows(store, "not_drawn")
+    )
 
 
-async def _over_limit(store: Store, runs: Sequence[RunRecord], count: CheckCount) -> list[Violation]:
-    """The sites with more pages than any run allowed. Nothing is judged of a site that a run did not limit."""
+async def _judge_limits(store: Store, runs: Sequence[RunRecord], findings: Findings) -> None:
+    """Find the sites with more pages than any run allowed. Nothing is judged of a site that a run did not limit."""
     crawls = [run for run in runs if not run.is_auxiliary]
     if not crawls or not all(run.limits_pages for run in crawls):
-        return []
-    violations = []
+        return
     for site in await read_rows(store, "page_counts"):
         limits = [run.pages_allowed(host_of(site.site)) for run in crawls]
         most = max((limit for limit in limits if limit is not None), default=0)
         if None in limits:
             continue
-        count.judged += 1
+        findings.counts[Check.PAGES].judged += 1
         if site.pages <= most:
             continue
         (first,) = await read_rows(store, "pages_at_once", site_id=site.site_id)  # a revisit is not limited
         if first.pages > most:
             required = f"at most {many(most, 'page')} of the site, as the settings of the runs say"
-            violations.append(
-                Violation(Check.PAGES, required, f"{many(first.pages, 'page')} at a first visit", url=site.site)
-            )
-    count.violations += len(violations)
-    return violations
+            done = f"{many(first.pages, 'page')} at a first visit"
+            findings.add([Violation(Check.PAGES, required, done, url=site.site)])
 
 
-def _incomplete_log(numbering: Any, counts: Sequence[Any]) -> list[Violation]:
+def _incomplete_log(numbering: Any, counts: Sequence[Any]) -> Iterator[Violation]:
     """Signs of removed requests. Requests are numbered from 1 and counted, and the crawler never removes one."""
-    violations: list[Violation] = []
     if missing := numbering.last_id - numbering.requests:
         done = f"{missing:,} of {numbering.last_id:,} missing"
-        violations.append(Violation(Check.LOG, "requests numbered from 1 without a gap", done))
+        yield Violation(Check.LOG, "requests numbered from 1 without a gap", done)
     for count in counts:
         if count.counted != count.logged:
             required = f"as many requests of run {count.run} as its workers counted: {count.counted:,}"
-            violations.append(Violation(Check.LOG, required, f"the log has {count.logged:,}"))
+            yield Violation(Check.LOG, required, f"the log has {count.logged:,}")
     if without := numbering.requests - numbering.with_site:
         done = f"{many(without, 'request')} without one, not judged"
-        violations.append(Violation(Check.LOG, "a site for every request", done))
-    return violations
+        yield Violation(Check.LOG, "a site for every request", done)
 
 
 def _forged_text(sha256: str) -> Violation:

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crawler.audit.log_reader import read_rows
 from crawler.formatting import many
-from crawler.store.named_rows import by_column
 from crawler.store.rows import SampleDraw
-from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_SQL = load_statements("crawler.audit")
 _SHOWN = 10
 _FORGOTTEN_SHOWN = 1_000
 
@@ -83,19 +81,15 @@ class StudyFacts:
 
 async def read_study_facts(store: Store) -> StudyFacts:
     """Read the facts. The statements aggregate over the whole store, and return few rows."""
-
-    async def rows(statement: str, **parameters: object) -> list[Any]:
-        return by_column(await store.query(_SQL[statement], parameters))
-
-    (kept,) = await rows("kept")
+    (kept,) = await read_rows(store, "kept")
     return StudyFacts(
         len(await store.seeds()),
         await store.samples.draws(),
-        _contacts([(row.requests, row.sites) for row in await rows("contacts")]),
-        await rows("most_contacted", limit=_SHOWN),
+        _contacts([(row.requests, row.sites) for row in await read_rows(store, "contacts")]),
+        await read_rows(store, "most_contacted", limit=_SHOWN),
         kept,
-        await rows("forgotten", limit=_FORGOTTEN_SHOWN),
-        await rows("blocked_sites", limit=_FORGOTTEN_SHOWN),
+        await read_rows(store, "forgotten", limit=_FORGOTTEN_SHOWN),
+        await read_rows(store, "blocked_sites", limit=_FORGOTTEN_SHOWN),
     )
 
 

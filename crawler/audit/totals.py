@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.atomic_files import AtomicFiles
+from crawler.audit.log_reader import read_rows
 from crawler.clock import exact_time
 from crawler.formatting import many
-from crawler.store.named_rows import Parameters, by_column
 from crawler.store.statements import load_statements
 from crawler.store.views import ColumnType, columns_of
 
@@ -96,24 +96,19 @@ def unsent_sentence(totals: LogTotals) -> str:
 
 async def read_totals(store: Store) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
-    most = {"limit": _SITES_SHOWN}
-
-    async def rows(statement: str, parameters: Parameters = ()) -> list[Any]:
-        return by_column(await store.query(_SQL[statement], parameters))
-
     (totals,) = await store.query(_SQL["totals"])
-    runs = await rows("requests_per_run")
+    runs = await read_rows(store, "requests_per_run")
     return LogTotals(
         **totals,
-        answers=await rows("answers"),
+        answers=await read_rows(store, "answers"),
         requests_per_run={row.run: row.requests for row in runs},
         clock_steps=_clock_steps(runs),
-        robots_actions=await rows("robots_actions"),
-        exclusions=await rows("exclusions"),
-        crawl_delays=await rows("longest_crawl_delays", most),
-        retry_afters=await rows("longest_retry_afters", most),
-        deferred=await rows("deferred_sites", most),
-        restricted=await rows("restricted_sites", most),
+        robots_actions=await read_rows(store, "robots_actions"),
+        exclusions=await read_rows(store, "exclusions"),
+        crawl_delays=await read_rows(store, "longest_crawl_delays", limit=_SITES_SHOWN),
+        retry_afters=await read_rows(store, "longest_retry_afters", limit=_SITES_SHOWN),
+        deferred=await read_rows(store, "deferred_sites", limit=_SITES_SHOWN),
+        restricted=await read_rows(store, "restricted_sites", limit=_SITES_SHOWN),
     )
 
 

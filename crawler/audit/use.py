@@ -9,19 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crawler.audit.checks import Check, Violation
+from crawler.audit.checks import Check, Findings, Violation
+from crawler.audit.log_reader import read_rows
 from crawler.audit.records import LoggedRequest, RobotsVersion
 from crawler.model import Preference
 from crawler.page.directives import asked_of
 from crawler.preferences.schemes import IMMEDIATE_USE
 from crawler.preferences.use import limits_use
 from crawler.robots.rules import Verdict
-from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
-
-_SQL = load_statements("crawler.audit")
 
 
 class LimitedUse(NamedTuple):
@@ -38,39 +36,26 @@ def limited_use(preferences: Iterable[Preference]) -> Preference | None:
     return min(filter(limits_use, preferences), key=lambda one: one.value != IMMEDIATE_USE, default=None)
 
 
-async def kept_by_robots(store: Store, limited: Sequence[LimitedUse]) -> list[Violation]:
-    """What is kept against the robots.txt under which a page was requested, if no later request brought the page."""
-    if not limited:
-        return []
-    names = {f"request_{n}": each.request.id for n, each in enumerate(limited)}
-    sql = _SQL["kept_of_requests"].format(numbers=", ".join(f":{name}" for name in names))
-    pages = {row["request_id"]: row for row in await store.query(sql, dict(names))}
-    violations = []
-    for request, version, level, rule in limited:
-        page = pages.get(request.id)
-        if page is not None and (done := _kept(page, level)):
-            violations.append(
-                Violation.by_request(Check.USE, request, _required(level), done, version=version, rule=rule)
-            )
-    return violations
+async def judge_kept_by_robots(store: Store, limited: Sequence[LimitedUse], findings: Findings) -> None:
+    """Find what is kept against the robots.txt under which a page was requested, if no later request brought it."""
+    numbers = [each.request.id for each in limited]
+    pages = {page.request_id: page for page in await read_rows(store, "kept_of_requests", numbers)} if limited else {}
+    findings.add(
+        Violation.by_request(Check.USE, request, _required(level), done, version=version, rule=rule)
+        for request, version, level, rule in limited
+        if request.id in pages and (done := _kept(pages[request.id], level))
+    )
 
 
-async def kept_by_header(store: Store) -> tuple[int, list[Violation]]:
-    """The number of pages whose own headers limit their use, and those of which more is kept than that allows."""
-    rows = await store.query(_SQL["kept_of_stated"])
-    violations = [
-        Violation(
-            Check.USE,
-            _required(row["value"]),
-            f"{done}; it states {row['stated']}",
-            url=row["url"],
-            started_at=row["fetched_at"],
-            finished_at=row["fetched_at"],
-        )
-        for row in rows
-        if (done := _kept(row, row["value"]))
-    ]
-    return len(rows), violations
+async def judge_kept_by_header(store: Store, findings: Findings) -> None:
+    """Find the pages of which more is kept than their own headers allow."""
+    pages = await read_rows(store, "kept_of_stated")
+    findings.counts[Check.USE].judged += len(pages)
+    findings.add(
+        Violation.of_page(Check.USE, page, _required(page.value), f"{done}; it states {page.stated}")
+        for page in pages
+        if (done := _kept(page, page.value))
+    )
 
 
 def _required(level: str) -> str:
@@ -80,6 +65,6 @@ def _required(level: str) -> str:
 def _kept(page: Any, level: str) -> str:
     """What of a page is kept although only ``level`` is allowed; empty if nothing is."""
     if level == IMMEDIATE_USE:
-        kept = [name for name in ("body", "title", "description", "keywords", "links") if page[f"has_{name}"]]
+        kept = [name for name in ("body", "title", "description", "keywords", "links") if getattr(page, f"has_{name}")]
         return f"kept: {', '.join(kept)}" if kept else ""
-    return "exports hand out its body" if page["has_body"] and asked_of(page["directives"]).archive else ""
+    return "exports hand out its body" if page.has_body and asked_of(page.directives).archive else ""

@@ -37,7 +37,9 @@ class Walls:
         return 0.0 if self.last is None else self.last.finished_at
 
     def add(self, request: LoggedRequest, rests_s: tuple[float, ...]) -> None:
-        """Count an answer. One in trouble, or none at all, says nothing."""
+        """Count an answer. One in trouble, or none at all, says nothing, nor does a demand for another signature."""
+        if request.error_kind == ErrorKind.SIGNATURE:
+            return
         is_wall, is_robots = request.error_kind == ErrorKind.WALL, request.path == ROBOTS_PATH
         is_refused = not is_wall and request.status in REFUSALS and request.purpose == Purpose.PAGE
         if not is_wall and not is_refused:

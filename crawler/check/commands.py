@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,13 +17,15 @@ import click
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import OneOf, canonical, cli, json_option
 from crawler.clock import SystemClock
+from crawler.engine.answers import tagged
 from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.parser_pool import BlockingReader
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.errors import UsageError
-from crawler.model import Reading
+from crawler.model import Fetched, Headers, Preference, Reading
 from crawler.page.check import check_case
-from crawler.preferences.purposes import sentence_of
+from crawler.page.walls import wall_in_body, wall_in_headers
+from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import SiteRules
@@ -105,13 +108,15 @@ def page() -> None:
 
 
 @page.command("check")
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, metavar="FILE...", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--url", metavar="URL", help="The page's address.")
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
-def page_check(file: Path | None, url: str | None, jsonl: bool) -> int:
-    """Print the directives (index, follow), the facts (title, description …) and the links of a page as JSON.
+def page_check(files: tuple[Path, ...], url: str | None, jsonl: bool) -> int:
+    """Print as JSON whether a page may be requested, indexed, copied and used, with the line that decides.
 
-    A case of --jsonl may also name an `agent` and a `reading`.
+    The first FILE is the page, or its answer with the headers, as `curl -i` prints it. The others are files of the
+    site: robots.txt, tdmrep.json, and a licence of RSL (.xml). A case of --jsonl may also name an `agent` and a
+    `reading`.
     """
     with BlockingReader() as reader:
         check = partial(
@@ -119,11 +124,57 @@ def page_check(file: Path | None, url: str | None, jsonl: bool) -> int:
         )
         if jsonl:
             return _jsonl(check)
-        if file is None or url is None:
+        if not files or url is None:
             raise UsageError("page check needs --url URL and a FILE, or --jsonl")
-        case = {"url": url, "html": file.read_text(errors="replace"), "agent": Settings().identity.agent}
-        print_json(_checked(check, case, str(file)), indent=1)
+        print_json(_of_owner(check, canonical(url), *files), indent=1)
     return 0
+
+
+def _of_owner(check: Callable[[dict[str, Any]], dict[str, Any]], url: str, file: Path, *others: Path) -> dict[str, Any]:
+    """What an owner's files say to a crawl with the default settings: of the page, and of each use of it."""
+    agent, (site, path) = Settings().identity.agent, split(url)
+    status, headers, html = _answer_in(file.read_bytes())
+    texts = {_kind_of(other): other.read_bytes() for other in others}
+    rules = _rules(texts.get("robots", b""), product_token(agent), Reading.STRICT, site)
+    verdict, stated = rules.verdict(path), rules.stated_for(path)
+    headers = tagged(Fetched(url, 0.0, 0.0, headers), rules).headers
+    tdmrep, licence = (texts.get(kind, b"").decode("utf-8", "replace") for kind in ("tdmrep", "license"))
+    case = {"url": url, "html": html, "agent": agent, "headers": headers, "tdmrep": tdmrep, "license": licence}
+    answer = _checked(check, case, str(file))
+    said = [*stated, *(Preference(**one) for one in answer.get("preferences", ()))]
+    if licence:
+        said += licensed_by(licence.encode(), stated, site, path)
+    wall = wall_in_headers(status, headers) or wall_in_body(html.encode("utf-8", "replace"))
+    why = "" if verdict.allowed else f"not requested: line {verdict.line}, {verdict.text.strip()}"
+    uses = {}
+    for purpose in UsePurpose:
+        refused = first_refusal(said, [purpose])
+        uses[purpose.value] = why or ("allowed" if refused is None else f"refused: {sentence_of(refused)}")
+    return {
+        "robots": {"allowed": verdict.allowed, "line": verdict.line, "text": verdict.text.strip()},
+        "wall": None if wall is None else str(wall),
+        "uses": uses,
+        **answer,
+        "preferences": [one._asdict() for one in said],
+    }
+
+
+def _answer_in(octets: bytes) -> tuple[int, Headers, str]:
+    """The status, the headers and the body of an answer. A file that does not begin with a status line is a body."""
+    head, end, body = octets.replace(b"\r\n", b"\n").partition(b"\n\n")
+    first, *lines = head.decode("latin-1").split("\n")
+    status = re.match(r"HTTP/\d(?:\.\d)? (\d{3})", first)
+    if status is None or not end:
+        return 200, (), octets.decode("utf-8", "replace")
+    pairs = (line.partition(":") for line in lines)
+    return int(status[1]), tuple((name, value.strip()) for name, _, value in pairs), body.decode("utf-8", "replace")
+
+
+def _kind_of(file: Path) -> str:
+    kind = {"robots.txt": "robots", "tdmrep.json": "tdmrep"}.get(file.name, "license" if file.suffix == ".xml" else "")
+    if not kind:
+        raise UsageError(f"{file}: page check takes files named robots.txt and tdmrep.json, and a licence (.xml)")
+    return kind
 
 
 def _jsonl(check: Callable[[dict[str, Any]], dict[str, Any]]) -> int:

@@ -43,7 +43,7 @@ def on_rows(db: str, work: Callable[[Any], Awaitable[Result]], *, writes: bool =
 
     async def run() -> Result:
         Signals()
-        with Views(db) as views:
+        with Views(db, computes=writes) as views:
             return await work(views)
 
     return run_async(run())

@@ -89,10 +89,10 @@ CREATE TEMP TABLE made AS {offers}
 -- name: by_bucket
 COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 
--- name: view
-CREATE VIEW {name} AS {rows}
+-- name: table
+CREATE TABLE {name} AS {rows}
 
--- name: replace_view
+-- name: view
 CREATE OR REPLACE VIEW {name} AS {rows}
 
 -- name: no_rows
@@ -100,10 +100,6 @@ SELECT {columns} WHERE false
 
 -- name: files
 SELECT {columns} FROM read_parquet([{files}])
-
--- name: totals
-SELECT (SELECT count(*) FROM pages) AS pages, (SELECT count(*) FROM links) AS links,
-  (SELECT count(*) FROM requests) AS requests, (SELECT count(*) FROM sites) AS sites
 
 -- name: count_linkers
 SELECT count(*) AS n FROM links WHERE target = $url
@@ -120,7 +116,7 @@ WITH known AS (
   SELECT site FROM sites UNION SELECT DISTINCT site FROM urls WHERE site IS NOT NULL UNION SELECT site FROM requests)
 SELECT (hash(k.site) >> 1)::BIGINT AS site_id, k.site,
   (hash(coalesce(s.politeness_group, k.site)) >> 1)::BIGINT AS group_id, a.robots_copy,
-  coalesce(s.robots_expires_at, 0) AS robots_until, coalesce(s.rests_until, 0) AS rests_until, s.crawl_delay_s,
+  coalesce(s.robots_expires_at, 0) AS robots_until, NULL::VARCHAR AS robots_needs, coalesce(s.rests_until, 0) AS rests_until, s.crawl_delay_s,
   s.main_site, coalesce(s.fetched, 0) AS fetched, NULL::BIGINT AS max_pages, NULL::BIGINT AS first_url_id,
   NULL::BIGINT AS last_url_id,
   coalesce(s.host, regexp_extract(k.site, '^[a-z]+://(\[[^\]]*\]|[^:/]*)', 1)) AS host,
@@ -159,8 +155,8 @@ SELECT l.source_id, l.target_id, (hash(s.site) >> 1)::BIGINT AS source_site_id,
 FROM links l JOIN urls s ON s.url_id = l.source_id JOIN urls t ON t.url_id = l.target_id
 
 -- name: requests_by_id
--- The number of a request is that of its round: requests of one round are not numbered.
-SELECT run_id AS request_id, run_id, (hash(site) >> 1)::BIGINT AS site_id, substr(url, length(site) + 1) AS path,
+-- The requests of a round are numbered by their times, in the range of the round: see Views.last_request.
+SELECT run_id << 32 | row_number() OVER (PARTITION BY run_id ORDER BY started_at, url, purpose) AS request_id, run_id, (hash(site) >> 1)::BIGINT AS site_id, substr(url, length(site) + 1) AS path,
   purpose, started_at, finished_at, status, error_kind, error, bytes, retry_after_s, robots_copy, verdict_line,
   NULL::BIGINT AS for_site_id, NULL AS location, lag_s, address, price, sent
 FROM requests
@@ -175,8 +171,37 @@ FROM robots_answers
 SELECT (hash(version_sha256) >> 1)::BIGINT AS text_id, unhex(version_sha256) AS sha256, any_value(body) AS body
 FROM robots_versions WHERE version_sha256 IS NOT NULL GROUP BY version_sha256
 
+-- name: revisits_by_id
+-- A dataset has no revisits.
+SELECT NULL::BIGINT AS url_id, NULL AS state_before WHERE false
+
+-- name: ranks_by_id
+SELECT url_id, pagerank FROM ranks
+
 -- name: near_duplicates_by_id
-SELECT NULL::BIGINT AS url_id, NULL::BIGINT AS cluster_id, NULL::DOUBLE AS similarity WHERE false
+SELECT url_id, cluster_id, similarity FROM near_duplicates
+
+-- name: make_page_of_body
+-- A page of each body; made when the first body is read.
+CREATE TABLE IF NOT EXISTS page_of_body AS
+SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, min(url) AS url FROM pages
+WHERE body_sha256 IS NOT NULL GROUP BY body_sha256
+
+-- name: pages_of_bodies
+SELECT body_id, url FROM page_of_body WHERE body_id IN ({numbers})
+
+-- name: make_texts
+CREATE TABLE main_texts_by_id (body_id BIGINT, read_as TEXT, data BLOB)
+
+-- name: make_signatures
+-- A character of the keys is an octet: DuckDB takes no parts of octets by substr.
+CREATE TABLE text_signatures_by_id (url_id BIGINT, digest BIGINT, keys TEXT)
+
+-- name: make_templates
+CREATE TABLE site_templates_by_id (site_id BIGINT, shingles BLOB)
+
+-- name: keep
+INSERT INTO {table} SELECT * FROM made
 
 -- name: make_runs
 CREATE TABLE runs (run_id BIGINT, started_at DOUBLE, finished_at DOUBLE, ended_code TEXT, ended_by TEXT,
@@ -200,6 +225,14 @@ SELECT count(*) AS n FROM lost
 -- The addresses that were asked in each round.
 SELECT count(*) AS n FROM (SELECT DISTINCT run_id, address FROM requests WHERE address IS NOT NULL)
 
+-- name: usable_copies
+-- Of the store of a bucket: the robots copies under which something may have been sent.
+SELECT site, fetched_at, action, version_sha256 FROM robots_answers WHERE action IN ('parse', 'free', 'restricted')
+
+-- name: published_copy
+SELECT 1 FROM robots_answers WHERE site = $site AND abs(fetched_at - $fetched_at) < 1e-3 AND action = $action
+  AND version_sha256 IS NOT DISTINCT FROM $version_sha256
+
 -- name: crowded_addresses
 -- The addresses to which requests for several sites went in one round, with these sites.
 SELECT run_id, address, min(started_at) AS first_at, list(DISTINCT site ORDER BY site) AS sites
@@ -220,24 +253,50 @@ FROM followed WHERE is_lost
 
 -- name: page_ranks
 -- The rows of the view of ranks, from the ranks of pages by number.
-COPY (SELECT u.url, r.pagerank, r.in_links, r.in_sites, r.url_id, u.site FROM ranked r JOIN urls u USING (url_id))
+COPY (SELECT u.url, r.pagerank, r.in_links, r.in_sites, r.url_id, u.site FROM result r JOIN urls u USING (url_id))
 TO '{file}' (FORMAT parquet)
 
 -- name: site_ranks
-COPY (SELECT s.site, r.pagerank, r.pages, r.in_links, r.in_sites FROM ranked r JOIN sites_by_id s USING (site_id))
+COPY (SELECT s.site, r.pagerank, r.pages, r.in_links, r.in_sites FROM result r JOIN sites_by_id s USING (site_id))
 TO '{file}' (FORMAT parquet)
+
+-- name: near_duplicates
+COPY (SELECT u.url, c.url AS representative, r.similarity, r.cluster_id, r.url_id, u.site
+  FROM result r JOIN urls u USING (url_id) JOIN urls c ON c.url_id = r.cluster_id) TO '{file}' (FORMAT parquet)
 
 -- ---- the sample -------------------------------------------------------------------------------------------------------
 
+-- name: samples
+-- As a store makes it, with the method of the draw.
+SELECT u.url, u.site, s.stratum, s.probability, s.site_probability, d.method, s.walk, u.state, u.reason_code, u.reason,
+  s.draw, s.url_id, p.url_id AS page_id
+FROM samples_by_id s JOIN urls u USING (url_id) CROSS JOIN sample_draws d LEFT JOIN pages p USING (url_id)
+
+-- name: sample_draws
+SELECT 1 AS number, method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, missed, missed_sites,
+  follows::INTEGER AS follows, held_from::BIGINT AS held_from, stands::INTEGER AS stands, share, sites::BIGINT AS sites,
+  sites_by, design, design_sha256, discarded_at::DOUBLE AS discarded_at
+FROM read_parquet('{file}')
+
 -- name: make_samples
--- The draws. Each is of the URL itself: a sample of a dataset follows no redirects.
-CREATE TABLE samples_by_id AS
-SELECT row_number() OVER () AS draw, url_id, stratum, walk, probability, site_probability FROM drawn
+CREATE TABLE samples_by_id (
+  draw BIGINT, url_id BIGINT, stratum TEXT, walk BIGINT, probability DOUBLE, site_probability DOUBLE)
 
 -- name: make_sample_frame
-CREATE TABLE sample_frame AS SELECT u.url, u.site, u.url_id FROM framed f JOIN urls u USING (url_id)
+CREATE TABLE sample_frame (url TEXT, site TEXT, url_id BIGINT)
+
+-- name: add_samples
+INSERT INTO samples_by_id
+SELECT row_number() OVER (), url_id, stratum, walk, probability, site_probability FROM drawn
+
+-- name: keep_draw
+COPY drawn TO '{file}' (FORMAT parquet)
+
+-- name: add_sample_frame
+INSERT INTO sample_frame SELECT u.url, u.site, u.url_id FROM framed f JOIN urls u USING (url_id)
 
 -- name: sample_ends_by_id
+-- Each draw is of the URL itself: a sample of a dataset follows no redirects.
 SELECT DISTINCT url_id, url_id AS end_id FROM samples_by_id
 
 -- name: find

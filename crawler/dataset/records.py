@@ -26,13 +26,14 @@ import msgspec
 
 from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, UsageError
+from crawler.model import RobotsCopy, SiteFile
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
 from crawler.store.location import shown
 
 T = TypeVar("T")
 #: The version of the form of a dataset.
-VERSION = 2
+VERSION = 3
 _CLOSED = "closed"
 #: A task that has not said for so long that it writes its results is lost, in seconds.
 WRITING_S = 30.0
@@ -61,6 +62,23 @@ class Lost(msgspec.Struct, frozen=True):
     times: int = 1  # how many rounds in a row the task of the bucket was lost
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """A robots.txt or licence at ``url`` that ``site``, which is of the bucket ``asker``, waits for."""
+
+    asker: int
+    site: str
+    url: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came from the URL of asks: a robots.txt, a licence, or neither."""
+
+    url: str
+    askers: list[int]
+    copy: RobotsCopy | None
+    file: SiteFile | None
+
+
 class Task(msgspec.Struct, frozen=True):
     """The work on one bucket in a round."""
 
@@ -68,6 +86,8 @@ class Task(msgspec.Struct, frozen=True):
     store: int  # the round that its store is of; 0: none yet
     offers: list[str]  # keys of the offers to take in
     lost: Lost | None = None
+    asks: list[Ask] = []
+    answers: list[str] = []  # keys of the results of tasks that have answers for the bucket
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -91,6 +111,8 @@ class Done(msgspec.Struct, frozen=True):
     states: dict[str, int]  # URLs of the bucket by state
     ready_at: float | None  # when a group can be asked; None: nothing is queued
     ended: str  # why the run ended, as a code
+    asks: list[Ask] = []
+    answers: list[Answer] = []
 
 
 class BucketState(msgspec.Struct, frozen=True):
@@ -101,6 +123,13 @@ class BucketState(msgspec.Struct, frozen=True):
     offers: list[str]
     states: dict[str, int]
     lost: Lost | None = None
+    asks: list[Ask] = []
+    answers: list[str] = []
+
+    @property
+    def has_news(self) -> bool:
+        """Whether other buckets have brought work."""
+        return bool(self.offers or self.asks or self.answers)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -286,7 +315,12 @@ def make(objects: Objects, head: Head) -> Dataset:
     return Dataset(objects)
 
 
+def done_key(number: int, bucket: int) -> str:
+    """The key of the result of a task."""
+    return f"rounds/{number:06}/done/{bucket:05}.json"
+
+
 def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
     """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
-    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
+    times = [0.0 if state.has_news else state.ready_at for state in buckets.values()]
     return min((time for time in times if time is not None), default=None)

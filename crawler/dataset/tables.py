@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import xxhash
-
 from crawler.frontier.buckets import Bucket
-from crawler.parquet import ParquetFile
+from crawler.parquet import URL_NUMBERS, ParquetFile, url_number
 from crawler.store.statements import load_statements
 from crawler.store.views import VIEWS, ColumnType
 
@@ -20,8 +18,6 @@ SQL = load_statements("crawler.dataset")
 
 #: The tables of which a bucket has the rows of its own sites only.
 _OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
-#: The numbers that a store gives, by the column that they are made of here: so they mean the same in all buckets.
-_NUMBERS = {"url_id": "url", "source_id": "source", "target_id": "target"}
 #: The columns beside those of the view. A URL that the scope refused may stand in several buckets; ``is_own`` is the
 #: row of the bucket of its site. The others are those of the views by number.
 _ADDED = {
@@ -80,15 +76,13 @@ async def write_table(
 def row_of(names: list[str], values: Any, bucket: Bucket, number: int) -> dict[str, Any]:
     """A row of a store, with numbers that mean the same in the whole dataset."""
     row = dict(zip(names, values, strict=False))
-    for name, of in _NUMBERS.items():
-        if (name in row or name == "target_id") and row.get(of) is not None:
-            row[name] = xxhash.xxh3_64_intdigest(row[of].encode()) >> 1
+    for name, of in URL_NUMBERS.items():
+        if name in row or name == "target_id":
+            row[name] = url_number(row.get(of))
     if "run_id" in row:
         row["run_id"] = number
     if row.get("robots_copy") is not None:
         row["robots_copy"] = bucket.number << 32 | row["robots_copy"]
-    if "cluster_id" in row:
-        row["cluster_id"] = None
     if "reason_code" in row and "site" in row:
         row["is_own"] = bucket.other_of(row["site"]) is None
     return row

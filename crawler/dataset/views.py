@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -20,38 +19,48 @@ from crawler.frontier.buckets import bucket_of
 from crawler.model import State
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
+from crawler.store.computed import Computed
+from crawler.store.location import is_url, shown
 from crawler.store.named_rows import row_class
-from crawler.store.rows import Counts, PageRank, SampleDraw, SampleRow, SiteRank
+from crawler.store.rows import (
+    Counts,
+    KeptText,
+    NearDuplicate,
+    PageRank,
+    SampleDraw,
+    SampleRow,
+    SiteRank,
+    SiteTemplate,
+    TextSignature,
+)
 from crawler.store.views import ColumnType
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 TABLES = (*WHOLE, *GROWING)
-_BY_ID = (
-    "sites_by_id",
-    "groups_by_id",
-    "urls_by_id",
-    "frontier_by_id",
-    "pages_by_id",
-    "links_by_id",
-    "requests_by_id",
-    "robots_by_id",
-    "robots_texts_by_id",
-    "near_duplicates_by_id",
-)
-#: The views that are made of tables, as a store makes them.
-_MADE = (*_BY_ID, "page_versions")
+#: The views that are made of tables, as a store makes them; in the order in which they are made of one another.
+_MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
+#: The views whose rows a dataset has not, or not before a sample is drawn.
+_EMPTY = ("orders", "resources", "samples", "sample_draws")
+_JOINED = frozenset({"sites_by_id", "urls_by_id", "pages_by_id"})
+_MOST_COPIES = 256  # of stores of buckets on this machine
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
 #: dataset they are hashes: the statements that use these ranges compare the numbers of the sites instead.
 _RANGES = (
     (re.compile(r"(\w+)\.url_id BETWEEN (\w+)\.first_url_id AND \2\.last_url_id"), r"\1.site_id = \2.site_id"),
+    (re.compile(r"(\w+)\.url_id = (\w+)\.first_url_id \+ \w+\.path_hash"), r"\1.site_id = \2.site_id"),
+    (
+        re.compile(r"p\.url_id > :after ORDER BY p\.url_id"),
+        "(p.site_id, p.url_id) > (coalesce((SELECT site_id FROM pages_by_id WHERE url_id = :after), -1), :after) "
+        "ORDER BY p.site_id, p.url_id",
+    ),
     (re.compile(r"\w+\.url_id BETWEEN (\w+)\.near_id - \d+ AND \1\.near_id \+ \d+ AND"), ""),
 )
 #: The results that are computed from a dataset, as of its last round.
-RESULTS = ("ranks", "site_ranks")
+RESULTS = ("ranks", "site_ranks", "near_duplicates")
 #: What can be exported.
 EXPORTED = (*TABLES, *RESULTS)
 
@@ -62,36 +71,47 @@ class Views:
     Times are seconds and flags are 0 or 1, as in a store, so that a statement means the same.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, computes: bool = False) -> None:
+        """``computes``: many statements follow, so views that most of them join are made once, as tables."""
+        self._tables = _JOINED if computes else frozenset[str]()
         self.dataset = Dataset(Objects(location))
         self.manifests = self.dataset.manifests()
         self._stack = ExitStack()
         self._db: Any = None
         self._folder = Path()
         self._draws: list[SampleDraw] = []
+        self._copies: dict[int, Path] = {}  # of the stores of buckets, the last used last
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
-        folder, lost = self._folder, self.dataset.lost_parts(self.manifests)
-        for name in TABLES:
-            keys = self.dataset.parts(self.manifests, name) + (lost if name == "requests" else [])
-            files = self.dataset.objects.local(keys, folder)
-            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
-        self._db.execute(SQL["view"].format(name="lost", rows=_view("lost", self.dataset.objects.local(lost, folder))))
-        for name in RESULTS:
-            newest = sorted(self.dataset.objects.keys(name))[-1:]  # a listing has no order
-            files = self.dataset.objects.local(newest, folder)
-            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
+        parts = {name: self.dataset.parts(self.manifests, name) for name in TABLES}
+        parts["lost"] = self.dataset.lost_parts(self.manifests)
+        parts["requests"] += parts["lost"]
+        for name, keys in (parts | {name: self._newest(name) for name in RESULTS}).items():
+            self._show(name, keys)
+        for name in ("make_texts", "make_signatures", "make_templates", "make_samples", "make_sample_frame"):
+            self._db.execute(SQL[name])
+        for name in _EMPTY:
+            self._show(name, [])
         for name in _MADE:
-            self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
+            self._db.execute(SQL["table" if name in self._tables else "view"].format(name=name, rows=SQL[name]))
         self._make_runs()
         self._db.execute("SET GLOBAL TimeZone = 'UTC'")
         self._db.execute("SET GLOBAL integer_division = true")  # as in the databases of stores
-        self._confine(folder)
+        self._confine()
         return self
+
+    def _show(self, name: str, keys: list[str]) -> None:
+        """Make the view of the rows in these Parquet files."""
+        files = self.dataset.objects.local(keys, self._folder)
+        self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
 
     def __exit__(self, *exc: object) -> None:
         self._stack.close()
+
+    def _newest(self, result: str) -> list[str]:
+        """The key of the newest result of a kind, if there is one."""
+        return sorted(self.dataset.objects.keys(result))[-1:]  # a listing has no order
 
     def _make_runs(self) -> None:
         """The rounds, as the view of runs."""
@@ -101,10 +121,9 @@ class Views:
             terms = {"run_id": each.round, "started_at": each.begun_at, "finished_at": each.ended_at}
             self._db.execute(SQL["add_run"], terms | {"crawler_version": each.crawler_version, "settings": settings})
 
-    def _confine(self, folder: Path) -> None:
+    def _confine(self) -> None:
         """Let statements of the user read nothing but the dataset."""
-        location = self.dataset.objects.location
-        allowed = [f"{folder}/"] if location.startswith("s3://") else [f"{location}/", f"{folder}/"]
+        allowed = [f"{place}/" for place in (self.dataset.objects.location, self._folder) if not is_url(str(place))]
         listed = ", ".join(map(_quoted, allowed))
         self._db.execute(f"SET allowed_directories = [{listed}]")
         self._db.execute("SET enable_external_access = false")
@@ -123,14 +142,10 @@ class Views:
 
     # --- for features that read a store --------------------------------------------------------
 
-    async def begin_snapshot(self) -> None:
-        """No-op: a manifest never changes."""
+    async def _nothing(self, *_: object) -> None:
+        """No-op: a manifest never changes, all that is kept is new, and the index knows of which round it is."""
 
-    async def begin_notes(self) -> None:
-        """See :meth:`begin_snapshot`."""
-
-    async def end_notes(self) -> None:
-        """See :meth:`begin_snapshot`."""
+    begin_snapshot = begin_notes = end_notes = cover = drop_old_texts = drop_signatures = _nothing
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """The rows of a statement over the views of a store."""
@@ -167,23 +182,43 @@ class Views:
         if state is None or not state.store:
             yield None
             return
-        with tempfile.TemporaryDirectory(prefix="crawler-dataset-") as folder:
-            path = Path(folder) / "bucket.db"
+        path = self._copies.pop(bucket, None) or self._folder / f"{bucket:05}.db"
+        if not path.exists():
             self.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
-            settings = Settings()
-            async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
-                yield store
+        self._copies[bucket] = path  # the last one to be deleted
+        if len(self._copies) > _MOST_COPIES:
+            self._copies.pop(next(iter(self._copies))).unlink()
+        settings = Settings()
+        async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
+            yield store
 
     def bucket_of(self, site: str) -> int:
         """The number of the bucket that a site belongs to."""
         return bucket_of(site, self.dataset.head.buckets)
 
+    @asynccontextmanager
+    async def deadline(self, seconds: float) -> AsyncIterator[None]:
+        """No deadline: a search asks for few rows."""
+        yield
+
+    async def computed(self) -> dict[Computed, bool]:
+        """See :meth:`crawler.store.sections.Store.computed`. The index knows itself of which round it is."""
+        newest = {each: self._newest(each.value) for each in (Computed.NEAR_DUPLICATES, Computed.RANKS)}
+        last = f"{len(self.manifests):06}.parquet"
+        behind = {each: not keys[0].endswith(last) for each, keys in newest.items() if keys}
+        return behind | {Computed.INDEX: False}
+
+    @property
+    def name(self) -> str:
+        """The location, as commands name it."""
+        return shown(self.dataset.objects.location)
+
     async def seeds(self) -> Sequence[str]:
         return self.dataset.head.seeds
 
     async def last_request(self) -> int:
-        """The number of the last round: results are as of it."""
-        return len(self.manifests)
+        """A number after those of the requests of the last round: results are as of it."""
+        return (len(self.manifests) + 1) << 32
 
     @property
     def results(self) -> Self:
@@ -191,15 +226,64 @@ class Views:
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Write the ranks into the dataset, as those of its last round."""
-        pa = require("rounds", "a dataset", "pyarrow")
-        for name, fields, ranked in (("ranks", PageRank._fields, pages), ("site_ranks", SiteRank._fields, sites)):
-            columns = list(zip(*ranked, strict=True)) or [() for _ in fields]
-            path = self._folder / f"{name}.parquet"
-            self._db.register("ranked", pa.table(columns, names=list(fields)))
-            self._db.execute(SQL["page_ranks" if name == "ranks" else name].format(file=path))
-            self._db.unregister("ranked")
-            self.dataset.objects.put(f"{name}/{last_request:06}.parquet", path)
-            self._db.execute(SQL["replace_view"].format(name=name, rows=_view(name, [str(path)])))
+        self._replace_result("ranks", "page_ranks", PageRank._fields, pages)
+        self._replace_result("site_ranks", "site_ranks", SiteRank._fields, sites)
+
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
+        """Write the clusters of near-duplicates into the dataset, as those of its last round."""
+        self._replace_result("near_duplicates", "near_duplicates", NearDuplicate._fields, pages)
+
+    def _replace_result(self, name: str, statement: str, fields: Sequence[str], rows: Iterable[Any]) -> None:
+        path = self._folder / f"{name}.parquet"
+        with self._registered("result", fields, rows):
+            self._db.execute(SQL[statement].format(file=path))
+        self.dataset.objects.put(key := f"{name}/{len(self.manifests):06}.parquet", path)
+        self._show(name, [key])
+
+    @contextmanager
+    def _registered(self, name: str, fields: Sequence[str], rows: Iterable[Any]) -> Iterator[None]:
+        """A table of these rows, for the statements inside."""
+        columns = list(zip(*rows, strict=True)) or [() for _ in fields]
+        self._db.register(name, require("rounds", "a dataset", "pyarrow").table(columns, names=list(fields)))
+        try:
+            yield
+        finally:
+            self._db.unregister(name)
+
+    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
+        """Keep signatures and templates as long as this is open."""
+        characters = [(each.url_id, each.digest, each.keys.decode("latin-1")) for each in signatures]
+        self._keep("text_signatures_by_id", TextSignature._fields, characters)
+        self._keep("site_templates_by_id", SiteTemplate._fields, templates)
+
+    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
+        """Keep texts as long as this is open."""
+        self._keep("main_texts_by_id", KeptText._fields, texts)
+
+    def _keep(self, table: str, fields: Sequence[str], rows: Sequence[Any]) -> None:
+        if rows:
+            with self._registered("made", fields, rows):
+                self._db.execute(SQL["keep"].format(table=table))
+
+    @property
+    def bodies(self) -> Self:
+        return self
+
+    async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """The bodies of these numbers, out of the stores of the buckets. Each store is opened once."""
+        listed = ", ".join(map(str, numbers))
+        self._db.execute(SQL["make_page_of_body"])
+        of_buckets: dict[int, dict[int, str]] = {}
+        for number, url in self.fetch(SQL["pages_of_bodies"].format(numbers=listed)):
+            of_buckets.setdefault(self.bucket_of(url), {})[number] = url
+        found = dict[int, bytes]()
+        for bucket, urls in of_buckets.items():
+            async with self.store_of(bucket) as store:
+                for number, url in urls.items():
+                    body = None if store is None else await store.bodies.of_page(url)
+                    if body is not None:
+                        found[number] = body
+        return found
 
     async def last_run(self) -> dict[str, Any] | None:
         """The settings of the crawl, as those of its last run."""
@@ -214,14 +298,16 @@ class Views:
         self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int]
     ) -> None:
         """Keep a draw, for the statements that read it."""
-        pa = require("rounds", "a dataset", "pyarrow")
-        columns = list(zip(*rows, strict=True)) or [() for _ in SampleRow._fields]
-        self._db.register("drawn", pa.table(columns, names=list(SampleRow._fields)))
-        self._db.register("framed", pa.table([frame], names=["url_id"]))
-        self._execute(SQL["make_samples"])
-        self._execute(SQL["make_sample_frame"])
-        self._db.execute(SQL["view"].format(name="sample_ends_by_id", rows=SQL["sample_ends_by_id"]))
+        with self._registered("drawn", SampleRow._fields, rows):
+            self._db.execute(SQL["add_samples"])
+        with self._registered("framed", ["url_id"], [(number,) for number in frame]):
+            self._db.execute(SQL["add_sample_frame"])
         self._draws = [draw._replace(number=1)]
+        path = self._folder / "draw.parquet"
+        with self._registered("drawn", SampleDraw._fields, self._draws):
+            self._db.execute(SQL["keep_draw"].format(file=path))
+        for name in ("sample_draws", "samples"):
+            self._db.execute(SQL["view"].format(name=name, rows=SQL[name].format(file=path)))
 
     @property
     def samples(self) -> Self:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_rows, show
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.duplicates.find import DuplicatesSummary, find_duplicates
@@ -32,7 +32,7 @@ def duplicates(db: str, as_json: bool) -> None:
             with progress_line("looking for changed pages") as say:
                 return await find_duplicates(store, reader, say)
 
-    found = on_store(db, find, writes=True)
+    found = on_rows(db, find, writes=True)
     text = (
         f"{many(found.pages, 'page')} compared, {found.read:,} read: "
         f"{many(found.duplicates, 'near-duplicate')} in {many(found.clusters, 'cluster')}"

@@ -92,8 +92,11 @@ class Answers:
         result = tagged(result, rules)
         if not filed and not direct(result.headers):
             return True
-        known = self._header_facts(result)
-        return withheld(_supplemented(known, filed), self._policy.purposes).index
+        return self.keeps(self._header_facts(result), filed)
+
+    def keeps(self, facts: PageFacts, filed: tuple[Preference, ...]) -> bool:
+        """Whether a page does not refuse by itself, nor by the file of its site, to be kept."""
+        return withheld(_supplemented(facts, filed), self._policy.purposes).index
 
     async def read(
         self,

@@ -122,7 +122,7 @@ def assemble(run: RunInputs) -> Engine:
         store=store,
         clock=clock,
         intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
-        may_ask=partial(admits_site, scope, policy.robots.bucket),
+        may_ask=partial(admits_site, scope),
         progress=progress,
         main_sites=main_sites,
         rules_cache=rules_cache,

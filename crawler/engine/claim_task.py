@@ -18,9 +18,9 @@ from crawler.frontier.decide import (
     Outcome,
     Queued,
     after_fault,
+    awaiting_licence,
     before_fetch,
     before_robots,
-    postponed,
     under_licences,
     without_answer,
 )
@@ -31,7 +31,7 @@ from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
 from crawler.preferences.bounds import bounded
 from crawler.robots.readings import SiteRules
 from crawler.robots.rsl import inline_licence, named_licences
-from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget
+from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget, SiteHold
 from crawler.url import path_of
 
 
@@ -203,6 +203,10 @@ class ClaimTask:
             return allowed
         urls = named_licences(rules.preferences.licenses)
         said = await self._said_by(urls, queued, rules)
+        if isinstance(said, Postponed):
+            self._deferred.add(queued.site_id)
+            self._context.outbox.add_hold(SiteHold(queued.site_id, said.until, said.why))
+            return None
         if said is None:
             return None
         decision = under_licences(queued, allowed, said, purposes)
@@ -228,10 +232,11 @@ class ClaimTask:
                         context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
                         if unread is None:
                             context.gate.unreadable(permit.group, decoded.kind)
-                    if isinstance(facts, PageFacts):
+                    if isinstance(facts, PageFacts) and context.answers.keeps(facts, known.filed):
                         licensed = await self._licensed(queued, known.rules, facts)
                         if licensed is None:
-                            return  # the answer is read again when the licence has come
+                            context.outbox.leave_unread(queued.id)
+                            return
                         facts = licensed
                     outcome = await context.answers.outcome(queued, decoded, facts, known.stated, known.filed)
                     outcome = self._apply_refusals(outcome, result)
@@ -253,6 +258,9 @@ class ClaimTask:
         if not self._context.policy.purposes or not (urls or facts.inline_licence):
             return facts
         said = await self._said_by(urls, queued, rules)
+        if isinstance(said, Postponed):
+            self._context.outbox.add_outcome(awaiting_licence(queued, said.until, said.why))
+            return None
         if said is None:
             return None
         if facts.inline_licence:
@@ -261,19 +269,14 @@ class ClaimTask:
 
     async def _said_by(
         self, urls: Sequence[str], queued: Queued, rules: SiteRules | None
-    ) -> tuple[Preference, ...] | None:
+    ) -> tuple[Preference, ...] | Postponed | None:
         """What licences say of a page; ``None`` if one must come first: the URL stays queued."""
-        context, site = self._context, self._claim.sites[queued.site_id]
-        said = await context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
-        match said:
-            case RobotsTarget():
-                self._deferred.add(queued.site_id)
-                return None
-            case Postponed(until, why):
-                context.outbox.add_outcome(postponed(queued, until, why))
-                return None
-            case _:
-                return said
+        site = self._claim.sites[queued.site_id]
+        said = await self._context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
+        if isinstance(said, RobotsTarget):
+            self._deferred.add(queued.site_id)
+            return None
+        return said
 
     def _apply_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
         """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, LimitSettings, UpdateSettings
-from crawler.frontier.buckets import Bucket
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitSettings
@@ -21,7 +20,6 @@ class RobotsPolicy:
     token: str
     group_by: GroupBy
     known_hosts: tuple[str, ...] = ()  # patterns: a Host line may name such a host without a dot
-    bucket: Bucket | None = None  # sites of other buckets are never asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ from crawler.robots.readings import SiteRules
 from crawler.store.rows import ClaimedSite, RequestRow
 from crawler.url import host_of, path_of
 
+#: Failures after which the same request is sent once more.
+_SENT_AGAIN = frozenset({ErrorKind.CLOSING, ErrorKind.SIGNATURE})
 #: The number of addresses that one request is tried with, if no connection to those before is possible.
 _MOST_ADDRESSES = 4
 
@@ -371,7 +373,8 @@ class Gate:
         may be asked by its hours, or while the look-up of its name takes long.
 
         A request that is lost because the server was closing its idle connection is sent once more, on a new
-        connection. Both are requests like any other: each is logged and followed by its pause.
+        connection. So is one whose answer asks for another signature. Both are requests like any other: each is logged
+        and followed by its pause.
 
         Cancellation while the request waits sends nothing. It leaves no trace, but the group keeps a pause of its
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
@@ -380,7 +383,7 @@ class Gate:
         ticket = self._bench.open(permit.group, host_of(request.url))
         try:
             answer = await self._send_once(request, permit, ticket)
-            if isinstance(answer, Failed) and answer.kind is ErrorKind.CLOSING:
+            if isinstance(answer, Failed) and answer.kind in _SENT_AGAIN:
                 answer = await self._send_once(request, permit, ticket, fresh=True)
             return answer
         finally:
@@ -391,7 +394,7 @@ class Gate:
     async def _send_once(
         self, request: Request, permit: FetchPermit, ticket: Ticket, *, fresh: bool = False
     ) -> FetchResult | None:
-        """As :meth:`send`, without the second request after one that was lost on a closing connection.
+        """As :meth:`send`, without the second request.
 
         A host may have several addresses. If no connection to the first is possible, nothing was sent, and the request
         waits for a place at the next one. The book remembers the addresses that have refused, also if the group is

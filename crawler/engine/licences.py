@@ -22,7 +22,7 @@ from crawler.model import Failed, FetchResult, Preference, Purpose, Request, Sit
 from crawler.reasons import ErrorKind
 from crawler.robots.readings import SiteRules
 from crawler.robots.rsl import MAX_BYTES, NO_LICENCE, Licence, as_robots_copy, licence_file, licence_of, unavailable
-from crawler.store.rows import ClaimedSite, RobotsTarget, RobotsWait
+from crawler.store.rows import HORIZON_S, ClaimedSite, RobotsTarget, RobotsWait
 from crawler.url import ROBOTS_PATH, split
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Known(NamedTuple):
 
 
 class Postponed(NamedTuple):
-    """No page that depends on a licence may be requested before ``until`` (epoch seconds), for the reason ``why``."""
+    """A licence fails for a while: what depends on it is decided at ``until`` (epoch seconds). ``why`` says why."""
 
     until: float
     why: str
@@ -55,7 +55,8 @@ class Licences:
     2. A licence that holds is not requested again, by whichever site it is named.
     3. No page is requested before each licence that its robots.txt names was read, or cannot be had for good. A licence
        that cannot be had for good refuses every use; a temporary failure postpones the pages.
-    4. A site waits for a licence for ``PATIENCE_S`` at most; then the licence has failed for now.
+    4. A site waits for a licence for ``PATIENCE_S`` at most; then the licence has failed for now. The store knows that
+       it has waited, so it does not matter which worker claims it next.
     """
 
     def __init__(
@@ -76,7 +77,6 @@ class Licences:
         self._robots_cache = robots_cache
         self._rules_cache = rules_cache
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._waited_since: dict[tuple[int, str], float] = {}  # by waiting site and URL
 
     async def of(
         self, site: ClaimedSite, group: str, rules: SiteRules | None, urls: Iterable[str], path: str
@@ -95,7 +95,7 @@ class Licences:
             if not isinstance(found, _Known):
                 return found
             if found.file.failing_since is not None and found.file.valid_until is not None:
-                return Postponed(found.file.valid_until, f"{url}: {found.file.note}")
+                return Postponed(found.file.valid_until, f"licence {url}: {found.file.note}")
             if found.file.note:
                 said += unavailable(url, found.file.note)
             else:
@@ -161,26 +161,28 @@ class Licences:
             if file is None or file.purpose is not Purpose.LICENSE or (file.valid_until or 0.0) <= now:
                 return None
             known = self._remember(url, file)
+        early_s = (known.file.valid_until or 0.0) - now
+        if known.file.failing_since is not None and early_s < 2 * HORIZON_S:  # the site was claimed a little early
+            await self._gate.wait_while_open(self._clock.sleep(early_s))
+            return None
         return known
 
     async def _wait(self, site: ClaimedSite, url: str) -> RobotsTarget | None:
         """Let the site wait for a licence on another site; ``None`` if it has waited in vain, or must not wait."""
-        place, now = split(url), self._clock.now()
-        since = self._waited_since.setdefault((site.id, url), now)
-        bucket = self._policy.bucket
+        place = split(url)
+        target = RobotsTarget(place.site, place.path)
         is_lasting, why = True, ""
         if self._gate.is_blocked(url):
             why = f"{place.site} is {BLOCKED}"
-        elif place.path == ROBOTS_PATH or (bucket is not None and bucket.other_of(place.site) is not None):
+        elif place.path == ROBOTS_PATH:
             why = "it is no URL that this crawl may request"
-        elif now - since >= PATIENCE_S:
+        elif any(wait.site_id == site.id for wait in await self._store.robots_waits(target)):
             is_lasting, why = False, "it was not requested in time"
-        target = RobotsTarget(place.site, place.path)
         if not why:
-            self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, (), now + PATIENCE_S))
+            until = self._clock.now() + PATIENCE_S
+            self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, (), until))
             site.target = target
             return target
-        del self._waited_since[site.id, url]
         there = await self._store.site(place.site)
         file = self._unasked(url, why, is_lasting=is_lasting)
         if there is None:
@@ -233,6 +235,4 @@ class Licences:
         self._known.move_to_end(url)
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
-        for waited in [key for key in self._waited_since if key[1] == url]:
-            del self._waited_since[waited]
         return known

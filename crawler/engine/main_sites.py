@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CHECK_EVERY_S = 10.0
 _UNREACHABLE_AFTER = 4  # failures of a main site's robots.txt, within some seven minutes: then its mirrors are crawled
 #: The meanings of a main site's robots.txt under which the site is not crawled, now or later.
-_GONE = frozenset({RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED, RobotsAction.ELSEWHERE})
+_GONE = frozenset({RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED})
 
 
 class MainSites:

@@ -38,7 +38,7 @@ def robots_decided(
         case RobotsAction.DEFER:
             until = "" if copy.retry_at is None else f" until {instant(copy.retry_at)}"
             _ROBOTS.warning("%s is deferred%s: robots.txt answered %s", site, until, copy.status, extra=facts)
-        case RobotsAction.UNTRUSTED | RobotsAction.ELSEWHERE:
+        case RobotsAction.UNTRUSTED:
             _ROBOTS.warning("%s is left alone: %s", site, copy.note, extra=facts)
         case RobotsAction.GIVEN_UP:
             _ROBOTS.warning("%s is given up: robots.txt answered %s", site, copy.status, extra=facts)

@@ -14,7 +14,16 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.refusals import RefusalNews
 from crawler.model import Fetched, Recorded, SiteFile
 from crawler.robots.mirrors import Contradiction
-from crawler.store.rows import BrokenBody, CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
+from crawler.store.rows import (
+    BrokenBody,
+    CommitBatch,
+    Refuted,
+    RequestRow,
+    RobotsNews,
+    RobotsTarget,
+    RobotsWait,
+    SiteHold,
+)
 
 
 class OutboxBounds(NamedTuple):
@@ -38,7 +47,7 @@ class Contents(CommitBatch):
     """The batch of the next commit while it fills. The taker sets the fields that are known at the commit only."""
 
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
-    read: dict[int, Fetched] = field(default_factory=dict)  # the answers of the outcomes that may be kept, by URL
+    read: dict[int, Fetched] = field(default_factory=dict)  # answers that no task holds any longer, by URL
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
     bytes: int = 0  # of the bodies of outcomes, and of what is recorded
@@ -57,7 +66,8 @@ class Outbox:
     1. What is put in is taken out once, by one :meth:`next_batch`; the news of sites again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
-       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. An
+       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers, and
+       whatever its size when its task leaves it unread. An
        outcome whose commit did not land does not count.
     """
 
@@ -70,12 +80,16 @@ class Outbox:
         self._waiters: dict[int, asyncio.Future[int]] = {}  # by site, for the number of its robots copy
         self._unread: dict[int, Fetched] = {}  # answers without an outcome, by URL
         self._stored_unread: dict[int, int] = {}  # the octets of those that were taken out, by URL
+        self._left: set[int] = set()  # the URLs whose answers a later claim reads
 
     # --- putting in ---------------------------------------------------------------------------
 
     def add_outcome(self, outcome: Outcome) -> None:
         """The outcome of a claimed URL."""
         contents = self._opened()
+        if outcome.awaits_licence:
+            contents.outcomes.append(outcome)
+            return
         answer = self._unread.pop(outcome.queued.id, None)
         if self._stored_unread.pop(outcome.queued.id, None) is None and answer is not None:
             contents.read[outcome.queued.id] = answer
@@ -104,6 +118,10 @@ class Outbox:
         """The answer to a request that was just added, until :meth:`add_outcome` of its URL. It may be stored."""
         self._unread[url_id] = answer
 
+    def leave_unread(self, url_id: int) -> None:
+        """A later claim reads the answer, from the store."""
+        self._left.add(url_id)
+
     def add_broken_body(self, broken: BrokenBody) -> None:
         """The body of an answer that could not be decoded. Its request was added before."""
         self._opened().broken_bodies.append(broken)
@@ -128,6 +146,10 @@ class Outbox:
     def add_robots_wait(self, wait: RobotsWait) -> None:
         """A site that waits for a URL of another site."""
         self._opened().robots_waits.append(wait)
+
+    def add_hold(self, hold: SiteHold) -> None:
+        """A site that is not asked for a time. Its claim ends without a request."""
+        self._opened().holds.append(hold)
 
     def add_target_answered(self, target: RobotsTarget) -> None:
         """A URL that sites have waited for. Their copies are added before."""
@@ -193,6 +215,11 @@ class Outbox:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""
         contents, self._contents = self._contents, Contents()
         contents.unread = self._storable_unread()
+        for url_id in self._left & self._unread.keys():
+            contents.read[url_id] = contents.unread[url_id] = self._unread.pop(url_id)
+        for url_id in self._left:
+            self._stored_unread.pop(url_id, None)  # whichever worker reads it
+        self._left.clear()
         self._alarm.begin_commit()
         return contents
 
@@ -231,6 +258,7 @@ class Outbox:
         """No task waits for the number of a robots copy, or for an answer to be read: all were cancelled."""
         self._waiters.clear()
         self._unread.clear()
+        self._left.clear()
         self._stored_unread.clear()
 
     def _opened(self) -> Contents:

@@ -30,7 +30,7 @@ def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) 
             why = f"forbids {path.partition('?')[0]} (line {verdict.line}, {verdict.text.strip()}): it is not requested"
         case RobotsAction.RESTRICTED:
             why = f"forbids the whole site ({copy.status}): nothing is requested there"
-        case RobotsAction.UNREACHABLE | RobotsAction.UNTRUSTED | RobotsAction.ELSEWHERE:
+        case RobotsAction.UNREACHABLE | RobotsAction.UNTRUSTED:
             return Closed(f"{site}: {copy.note or copy.status}")
         case RobotsAction.DEFER | RobotsAction.GIVEN_UP:
             why = f"could not be fetched ({copy.status}): nothing is requested there for now; try again later"

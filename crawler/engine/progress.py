@@ -35,6 +35,7 @@ class Progress:
     wire_bytes: int = 0
     active: int = 0  # politeness groups that are worked on
     pages: int = 0
+    ends_without_page: int = 0  # of URLs that pages led to: they failed, or redirected
     ends: Counter[State] = field(default_factory=Counter)
     revisits: Counter[VisitResult] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
@@ -142,6 +143,8 @@ class Progress:
         else:
             self.ends[outcome.state] += 1
             self.pages += outcome.page is not None
+            is_linked = outcome.queued.depth > 0
+            self.ends_without_page += is_linked and outcome.state in (State.FAILED, State.REDIRECTED)
 
 
 def _is_nothing(row: RequestRow) -> bool:

@@ -27,7 +27,7 @@ from crawler.frontier.operator import BLOCKED
 from crawler.model import Answer, Failed, Fetched, FetchResult, Purpose, Request, RobotsAction, RobotsCopy
 from crawler.reasons import ErrorKind, WaitCode
 from crawler.robots.readings import SiteRules
-from crawler.robots.response import Follow, interpret, is_usable, out_of_reach, shared, unanswered
+from crawler.robots.response import Follow, interpret, is_usable, shared, unanswered
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.rows import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, RobotsTarget, RobotsWait
 from crawler.url import ROBOTS_PATH, host_of, registered_domain, split
@@ -290,10 +290,6 @@ class RobotsCache:
             assert isinstance(meaning, Follow)
             seen.append(meaning.url)
             place = split(meaning.url)
-            bucket = self._policy.bucket
-            if bucket is not None and bucket.other_of(place.site) is not None:
-                copy = out_of_reach(meaning.url, settings=settings, now=self._clock.now())
-                return ObtainedCopy(copy, answer, answer.url)
             if place.site == site.name and inquiry.group is not None:
                 pace = self._gate.pace(inquiry.group)
                 if pace.waits_for.code in _ASKED_FOR and self._gate.pauses_long(inquiry.group):

@@ -7,16 +7,13 @@ from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
 from crawler.engine.sampling_frame import Sample
-from crawler.frontier.buckets import Bucket
 from crawler.frontier.scope import Scope, adopt_mains
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import RobotsNews
 
 
-def admits_site(scope: Scope, bucket: Bucket | None, site: str) -> bool:
-    """Whether ``scope`` admits a site, and the task of this bucket requests it."""
-    if bucket is not None and bucket.other_of(site) is not None:
-        return False
+def admits_site(scope: Scope, site: str) -> bool:
+    """Whether ``scope`` admits a site."""
     return scope.refusal(f"{site}/", 0, is_seed=True) is None
 
 

@@ -117,8 +117,8 @@ async def export(
 async def _added(store: Store, view: str, since: int | None, out: Path | BinaryIO) -> tuple[str, Path | BinaryIO]:
     """The rows to export, which may be those that runs after ``since`` have added, and the place for them.
 
-    A view without the times or runs of its rows is exported whole: its states and depths are those of now. Raises
-    :class:`UsageError` if there was no run since.
+    A view without the times or runs of its rows is exported whole; of ``urls``, the writer leaves known rows out.
+    Raises :class:`UsageError` if there was no run since.
     """
     if since is None:
         return view, out

@@ -107,6 +107,10 @@ SELECT *, run_id AS run FROM runs ORDER BY run_id
 -- When the first of these runs began, and the number of the last one.
 SELECT min(started_at) AS began_at, max(run_id) AS last FROM runs WHERE run_id > :run
 
+-- name: since_urls
+-- All URLs, in the order of earlier files.
+(SELECT * FROM urls ORDER BY url_id) AS added
+
 -- name: since_requests
 (SELECT * FROM requests WHERE run_id > {run}) AS added
 

@@ -8,13 +8,15 @@ import json
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from crawler.clock import exact_time
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
+from crawler.export.earlier_rows import EarlierRows
 from crawler.export.job import SQL, Addition, Job
 from crawler.export.main_text import chunks, with_links
-from crawler.parquet import ParquetFile
+from crawler.parquet import URL_NUMBERS, ParquetFile, url_number
 from crawler.store.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
@@ -82,9 +84,24 @@ async def write_csv(job: Job) -> None:
 
 
 async def write_parquet(job: Job) -> None:
-    """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
-    with ParquetFile(job.open(), _columns(job)) as file:
+    """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs.
+
+    In a file of what is new since a run, the numbers of URLs are those of :func:`url_number`. The states and depths of
+    URLs have no times, so the rows of ``urls`` are compared with those that the folder has.
+    """
+    columns, out = _columns(job), job.out
+    numbers, earlier = list[tuple[int, int | None]](), None
+    if job.options.since is not None:
+        places = {name: place for place, name in enumerate(columns)}
+        numbers = [(places[name], places.get(of)) for name, of in URL_NUMBERS.items() if name in places]
+        earlier = EarlierRows(out, columns, "url") if job.view == "urls" and isinstance(out, Path) else None
+    with ParquetFile(job.open(), columns) as file:
         async for values in _values(job):
+            for place, of in numbers:
+                values[place] = None if of is None else url_number(values[of])
+            if earlier is not None and earlier.have(values):
+                job.unwrite()
+                continue
             file.add(values, len(values[-1] or b"") if Addition.BODY in job.options.add else 0)
 
 

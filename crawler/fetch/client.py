@@ -53,6 +53,7 @@ from crawler.model import (
     Request,
     TlsFacts,
     header,
+    header_values,
 )
 from crawler.page.walls import MAX_WALL_BYTES, REFUSING, Wall, wall_in_body, wall_in_headers
 from crawler.reasons import ErrorKind, RequestError
@@ -65,6 +66,8 @@ _READ_LATER = (Purpose.PAGE, Purpose.SITEMAP)
 
 _JSON = "application/json"
 _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+#: The statuses by which a server refuses a request for its signature (Web Bot Auth, "Requesting a Message Signature").
+_SIGN_OTHERWISE = frozenset({401, 403})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
 _NO_DOCUMENT = {
@@ -116,8 +119,12 @@ def secret_headers(url: str, settings: FetchSettings) -> Mapping[str, str]:
 class Signer(Protocol):
     """Signs requests, so that a server can tell who sent them."""
 
-    def headers(self, authority: str, now: float) -> dict[str, str]:
-        """The headers that sign a request to ``authority`` (RFC 9421, 2.2.3) at ``now``, in epoch seconds."""
+    def headers(self, method: str, url: str, authority: str, fields: Mapping[str, str], now: float) -> dict[str, str]:
+        """The headers that sign a request with ``fields`` to ``authority`` (RFC 9421, 2.2.3) at ``now`` (epoch s)."""
+        ...
+
+    def heed(self, url: str, accept_signature: str, fields: Mapping[str, str], now: float) -> bool:
+        """Note the value of ``Accept-Signature`` in an answer; true if the next request is signed in another way."""
         ...
 
 
@@ -212,6 +219,7 @@ class HttpFetcher:
         }
         if self._settings.from_email:
             headers["From"] = self._settings.from_email
+        self._headers = headers
         self._session = Session(connector, self._tls, self._timeouts, headers, self._may_send, self._settings.proxy)
         return self
 
@@ -317,6 +325,10 @@ class HttpFetcher:
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
         if (wall := wall_in_headers(status, headers)) is not None:
             return self._walled(request, started_at, headers, transfer, status, wall)
+        if self._must_sign_otherwise(request, status, headers):
+            now, why = self._clock.now(), ErrorKind.SIGNATURE
+            answer = (url, started_at, now, headers, transfer.received)
+            return Failed(*answer, kind=why, status=status, detail=_status_line(status), **self._about(transfer))
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
@@ -332,7 +344,7 @@ class HttpFetcher:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes, **about)
-        if status in (401, 402) and request.purpose in _READ_LATER:
+        if status in (401, 402, 403) and request.purpose in _READ_LATER:
             from crawler.page.payment import licence_asked, price_asked  # few crawls need it: it brings the HTML parser
 
             if price := price_asked(headers, says) if status == 402 else licence_asked(headers):
@@ -344,6 +356,13 @@ class HttpFetcher:
         elif status in _REDIRECTS:
             detail += ", without a Location"
         return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail, **about)
+
+    def _must_sign_otherwise(self, request: Request, status: int, headers: Headers) -> bool:
+        """Whether an answer refuses a request because of its signature, and the same request can be signed as asked."""
+        if self._signer is None or not (asked := ", ".join(header_values(headers, "accept-signature"))):
+            return False
+        is_new = self._signer.heed(request.url, asked, self._headers, self._clock.now())
+        return is_new and status in _SIGN_OTHERWISE and not request.fresh
 
     def _walled(
         self, request: Request, started_at: float, headers: Headers, transfer: Transfer, status: int, wall: Wall
@@ -474,11 +493,6 @@ class HttpFetcher:
     def _extra_headers(self, request: Request, transfer: Transfer) -> dict[str, str]:
         """The headers that are particular to this request. A tape does not keep those with a secret value."""
         extra: dict[str, str] = {}
-        if self._settings.site_headers:
-            extra |= secret_headers(request.url, self._settings)
-            transfer.hide(extra)
-        if self._signer is not None:
-            extra |= self._signer.headers(self._session.authority(request.url), self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.only_gzip:
@@ -489,6 +503,14 @@ class HttpFetcher:
             extra["If-Modified-Since"] = request.last_modified
         if request.form is not None:
             extra["Content-Type"] = "application/x-www-form-urlencoded"
+        if self._signer is not None:
+            method, authority = "GET" if request.form is None else "POST", self._session.authority(request.url)
+            fields = self._headers | extra
+            extra |= self._signer.headers(method, request.url, authority, fields, self._clock.now())
+        if self._settings.site_headers:
+            secret = secret_headers(request.url, self._settings)
+            transfer.hide(secret)
+            extra |= secret
         return extra
 
     def _refusal(self, address: str) -> str | None:

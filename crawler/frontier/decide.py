@@ -120,6 +120,7 @@ class Outcome(msgspec.Struct, frozen=True):
     own_preferences: tuple[Preference, ...] | None = None  # of the page about its use; None: unknown, or as before
     robots_preferences: tuple[Preference, ...] = ()  # of robots.txt about the use of the page
     is_walled: bool = False  # a bot defence has answered in place of the site
+    awaits_licence: bool = False  # the answer stays unread until a licence that the page names can be had
 
 
 def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
@@ -190,8 +191,6 @@ def before_fetch(
             return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.ADDRESS, copy.note or copy.status))
         case RobotsAction.UNTRUSTED:
             return Outcome(queued, State.FAILED, Reason(ReasonCode.CERTIFICATE, copy.note or copy.status))
-        case RobotsAction.ELSEWHERE:
-            return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.ROBOTS_ELSEWHERE, copy.note))
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:
@@ -220,9 +219,9 @@ def under_licences(
     return replace(allowed, preferences=bounded((*allowed.preferences, *said)))
 
 
-def postponed(queued: Queued, until: float, why: str) -> Outcome:
-    """The outcome of a page whose licence cannot be had now: it is decided on again at ``until`` (epoch seconds)."""
-    return Outcome(queued, State.QUEUED, Reason(ReasonCode.RETRY, f"licence {why}"), retry_at=until)
+def awaiting_licence(queued: Queued, until: float, why: str) -> Outcome:
+    """The outcome of a page that names a licence that cannot be had now: it is read again at ``until`` (epoch s)."""
+    return Outcome(queued, State.QUEUED, Reason(ReasonCode.RETRY, why), retry_at=until, awaits_licence=True)
 
 
 def _forbidden(verdict: Verdict) -> Reason:
@@ -444,6 +443,7 @@ _CODES = {
     ErrorKind.DNS_TIMEOUT: ReasonCode.LOOK_UP_TIMEOUT,
     ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
     ErrorKind.CLOSING: ReasonCode.NO_CONNECTION,
+    ErrorKind.SIGNATURE: ReasonCode.CLIENT_ERROR,
     ErrorKind.TLS: ReasonCode.TLS,
     ErrorKind.CERTIFICATE: ReasonCode.CERTIFICATE,
     ErrorKind.TIMEOUT: ReasonCode.TIMEOUT,

@@ -20,8 +20,9 @@ from crawler.clock import iso
 from crawler.errors import Setting, UsageError
 from crawler.identity.directory import MEDIA_TYPE, WELL_KNOWN, directory, possession_proof
 from crawler.identity.keys import DIRECTORY_MAX_AGE_S, published, read
+from crawler.model import Reading
 from crawler.preferences.purposes import refusals_of
-from crawler.settings.settings import Identity, Settings
+from crawler.settings.settings import Settings
 from crawler.version import VERSION
 
 #: How long the signatures of the directory are valid, in seconds: far longer than the day after which it should be
@@ -30,10 +31,6 @@ PROOF_LIFETIME_S = 30 * 86400
 
 PAGE, RANGES, CARD = "index.html", "client-ranges.json", "signature-agent-card.json"
 NGINX, HEADERS = "nginx.conf", "_headers"
-
-#: The lines of robots.txt that the crawler obeys, and those that it obeys besides for a declared purpose.
-_OBEYED = ("User-Agent", "Allow", "Disallow", "Crawl-delay", "Content-Signal")
-_OBEYED_FOR_PURPOSES = ("Content-Usage", "License")
 
 
 def block_lines(agent: str) -> str:
@@ -47,11 +44,12 @@ def ranges(networks: Sequence[str], now: float) -> bytes:
     return json.dumps({"creationTime": iso(now), "prefixes": prefixes}, indent=2).encode() + b"\n"
 
 
-def card(identity: Identity) -> bytes:
+def card(settings: Settings) -> bytes:
     """The Signature Agent Card of a crawler that signs, at the root of the host of its agent; its id is its URL.
 
     Of the parameters of the draft it has those that settings tell.
     """
+    identity = settings.identity
     directory_url = urlsplit(identity.signature_agent)
     site = f"{directory_url.scheme}://{directory_url.netloc}"
     contacts = [f"mailto:{identity.contact_email}"] if identity.contact_email else []
@@ -64,7 +62,7 @@ def card(identity: Identity) -> bytes:
         "web_bot_auth": {
             "expected-user-agent": identity.user_agent(VERSION),
             "rfc9309-product-token": identity.agent,
-            "rfc9309-compliance": _OBEYED + (_OBEYED_FOR_PURPOSES if identity.purpose else ()),
+            "rfc9309-compliance": settings.robots.reading is not Reading.DRAFT1996,
             "trigger": "crawler",
             **({"purpose": ", ".join(identity.purpose)} if identity.purpose else {}),
             "ips_uri": f"{site}/{RANGES}",
@@ -105,7 +103,7 @@ def publish(folder: Path, settings: Settings, now: float) -> list[Path]:
         raise UsageError(Setting("identity.signing_key"), " and ", Setting("identity.signature_agent"), " go together")
     files = {PAGE: page(settings), RANGES: ranges(identity.addresses, now)}
     if identity.signing_key:
-        files[CARD] = card(identity)
+        files[CARD] = card(settings)
         files |= _key_directory(Path(identity.signing_key), identity.signature_agent, int(now))
     paths = [folder / name for name in files]
     try:

@@ -41,7 +41,7 @@ def read_status(location: str) -> dict[str, Any]:
             "reasons": [
                 {"state": state, "reason_code": code, "urls": n} for state, code, n in views.fetch(SQL["reasons"])
             ],
-            **dict(zip(("pages", "links", "requests", "sites"), views.fetch(SQL["totals"])[0], strict=True)),
+            **dict(zip(("pages", "links", "requests", "sites"), views.fetch(SQL["counts"])[0], strict=True)),
             "buckets_with_work": sum(state.ready_at is not None or bool(state.offers) for state in buckets.values()),
             "lost_tasks": sum(state.lost is not None for state in buckets.values()),
             "next_at": begins_at(buckets),

@@ -57,6 +57,10 @@ class Outcome(StrEnum):
     NOT_FOUND = "not_found", "there is no page: give the address of another page"
     SILENT = "silent", "no answer: correct the port (`crawler run URL`), or try it again when the server answers"
     DEFERRED = "deferred", "its robots.txt cannot be had, so nothing else is requested: tell the owner, or wait"
+    NOT_REACHED = (
+        "not_reached",
+        "not reached before the sampling frame was closed: tell the owner, or draw with a longer sample.frame_patience",
+    )
     CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
     BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
     REDIRECTS = "redirects", "its redirects or main sites lead to no page"
@@ -140,6 +144,8 @@ class Seed(NamedTuple):
         said = self.reason_code.message(self.reason, terminal_name) or self.reason_code.meaning
         if self.robots_problem is not None and self.robots_attempts and self.failing_since is not None:
             since = f"{many(self.robots_attempts, 'attempt')} since {iso(self.failing_since)}"
+            if self.reason_code is ReasonCode.FRAME:
+                return f"{leads}{said}; robots.txt: {self.robots_problem} ({since})"
             again = "now" if self.next_at is None or self.next_at <= now else f"at {brief_time(self.next_at, now)}"
             return f"{leads}robots.txt: {self.robots_problem} ({since}, next {again})"
         since = "" if self.failing_since is None else f", no answer since {iso(self.failing_since)}"
@@ -192,6 +198,7 @@ _REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
     Outcome.NOT_FOUND: _again,
     Outcome.SILENT: _again,
     Outcome.DEFERRED: _explained,
+    Outcome.NOT_REACHED: _explained,
     Outcome.CERTIFICATE: _again,
     Outcome.BAD_ANSWER: _again,
     Outcome.REDIRECTS: _explained,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from crawler.model import Headers, PageFacts, Preference, Reading
+from crawler.page.directives import asked_of
 from crawler.url import NotCrawlable, canonicalise, split
 
 _ANSWERED = ("index", "follow", "title", "description", "keywords", "document_state", "canonical_url", "base_url")
@@ -37,7 +39,8 @@ def check_case(
     :func:`crawler.robots.rsl.licensed_page`.
 
     The answer has ``index, follow, title, description, keywords, document_state, canonical_url, base_url, links``,
-    ``preferences`` if the page states some, and ``note`` if part of the page was not read. Raises :class:`ValueError`
+    ``preferences`` if the page states some, ``archive`` (false) if no copy may be handed out, and ``note`` if part of
+    the page was not read. Raises :class:`ValueError`
     that names the key that is missing or wrong.
     """
     try:
@@ -64,6 +67,8 @@ def check_case(
     preferences = (*preferences, *licensed(preferences, _text(case, "license", ""), facts.inline_licence, url))
     if preferences:
         answer["preferences"] = [one._asdict() for one in preferences]
+    if not asked_of(json.dumps(facts.directives)).archive:
+        answer["archive"] = False
     if facts.note:
         answer["note"] = facts.note
     return answer

@@ -31,7 +31,8 @@ LINK = "page-link:"
 
 _NEVER = (
     "script,style,template,noscript,svg,select,button,textarea,input,iframe,object,embed,audio,video,canvas,"
-    "nav,footer,aside,[role=navigation],[role=search],[role=banner],[role=contentinfo],[hidden],[aria-hidden=true]"
+    "nav,footer,aside,[role=navigation],[role=search],[role=banner],[role=contentinfo],[hidden],[aria-hidden=true],"
+    "[style*='display:none' i],[style*='display: none' i],figure:has(img):not(:has(pre,table)) figcaption"
 )
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 _BLOCK = (
@@ -46,12 +47,14 @@ _BREAK = "\ue000"  # stands for the end of a block until the elements are text
 # Stand for the brackets of code in links until it is written: html-to-markdown escapes all brackets in links.
 _BRACKETS = (("[", "\ue001"), ("]", "\ue002"))
 _MARKS = re.compile(f"[{_BREAK}\ue001\ue002]")
-_STRUCTURE = "pre,dl,table,math"
 # Emphasis of a part of a word cannot be written in CommonMark, and it says little.
 _PLAIN_INLINE = (
     *("b", "strong", "em", "i", "u", "s", "strike", "del", "ins", "mark", "small", "big", "sub", "sup", "q", "cite"),
     *("dfn", "abbr", "var", "samp", "kbd", "tt", "span", "font", "time"),
 )
+_STRUCTURE = ("pre", "dl", "math", "h1")
+# The content is none of these alone: a description has its term, an item its list.
+_NO_CORE = frozenset({*_PLAIN_INLINE, "dl", "ul", "ol", "p"})
 _DEEPEST = 60  # elements within one another; what is deeper is one part
 _CORE, _OUTSIDE = 0.9, 300  # of the words of the content are in its element, and so many may be outside
 _LEAST_WORDS = 10  # of a part that resiliparse leaves out and that is kept
@@ -103,12 +106,14 @@ def content_of_html(html: str) -> Content:
     _cleaned(body)
     root = _measured(body, _with_blocks(body), *_runs(found))
     core = root
+    is_text = root.found > _LEAST_WORDS  # else the page is a list of links, or nothing else
     least = max(_CORE * root.found, root.found - _OUTSIDE, 1)
-    while inner := [part for part in core.parts if part.found >= least]:
+    while is_text and (inner := [part for part in core.parts if part.found >= least and part.node.tag not in _NO_CORE]):
         core = inner[0]
-    title = _title(root, core)
-    _prune(core)
-    return converted([node for node in (title, core.node) if node is not None])
+    before = _before(root, core)
+    if is_text:
+        _prune(core)
+    return converted([*before, core.node])
 
 
 def content_of_text(text: str) -> Content:
@@ -188,21 +193,27 @@ def _measured(node: LexborNode, with_blocks: set[int], runs: set[Words], lines: 
     return part
 
 
-def _title(root: _Part, core: _Part) -> LexborNode | None:
-    """The first ``h1`` of the page if it stands before the content, with its part if other headings are in that.
+def _before(root: _Part, core: _Part) -> list[LexborNode]:
+    """The first ``h1`` of the page if it stands before the content, and the parts of the content behind it.
 
-    Manual pages say NAME there. Without such headings the part has lines about the page: authors, dates, captions.
+    With the ``h1`` comes the part around it if other headings are in that: manual pages say NAME there. Without such
+    headings that part has lines about the page: authors, dates, captions.
     """
+    found: list[LexborNode] = []
     part = root
     while part is not core:
         inner = next(each for each in part.parts if each is core or _holds(each, core))
         for each in part.parts[: part.parts.index(inner)]:
             heading = each.node.css_first("h1")
-            if heading is not None and heading.text().strip():
+            if found:
+                found += [each.node] if 2 * each.found > each.words > 2 * each.linked else []
+            elif heading is not None and heading.text().strip():
                 has_more = each.node.css_first("h2,h3,h4,h5,h6") is not None
-                return each.node if has_more and 2 * each.linked <= each.words <= 200 else heading
+                found = [each.node if has_more and 2 * each.linked <= each.words <= 200 else heading]
         part = inner
-    return None
+    own = core.node.css_first("h1")
+    is_twice = bool(found) and own is not None and own.text().split() == found[0].text().split()
+    return found[is_twice:]
 
 
 def _holds(part: _Part, other: _Part) -> bool:
@@ -210,15 +221,30 @@ def _holds(part: _Part, other: _Part) -> bool:
 
 
 def _prune(part: _Part) -> None:
-    """Remove parts of which resiliparse found nothing: those mostly of links, and short ones without a heading."""
+    """Remove parts of which resiliparse found nothing: those mostly of links, and short ones without a heading.
+
+    Cells of a row, the first heading, and a list behind a colon belong to what stands around them.
+    """
+    before = ""
     for each in part.parts:
         if each.found:
             if each.node.tag not in _WHOLE or (each.node.tag == "table" and _is_layout(each.node)):
                 _prune(each)
-        elif each.words and each.node.css_first(_STRUCTURE) is None:
-            is_short = each.words < _LEAST_WORDS and each.node.css_first(_HEADINGS) is None
-            if is_short or 2 * each.linked >= each.words:
-                each.node.decompose()
+        elif each.words and _is_around(each, before):
+            each.node.decompose()
+            continue
+        before = (each.node.text() or "").rstrip()[-1:] or before
+
+
+def _is_around(part: _Part, before: str) -> bool:
+    """Whether a part of which resiliparse found nothing is no content; ``before`` is the last character before it."""
+    node, is_short = part.node, part.words < _LEAST_WORDS
+    tables = [node] if node.tag == "table" else node.css("table")
+    if node.tag in _STRUCTURE or node.css_first(",".join(_STRUCTURE)) or not all(map(_is_layout, tables)):
+        return False
+    if (node.tag in ("td", "th") and is_short) or (node.tag in ("ul", "ol", "div") and before == ":"):
+        return False
+    return 2 * part.linked > part.words or (is_short and not tables and node.css_first(_HEADINGS) is None)
 
 
 def _is_layout(table: LexborNode) -> bool:

@@ -1,4 +1,4 @@
-"""Reads what a 402 asks for, a price or a licence, and the licence that a 401 asks for. Nothing is ever paid.
+"""Reads what a 402 asks for, a price or a licence, and the licence that a 401 or 403 asks for. Nothing is ever paid.
 
 Sources: Cloudflare, "Pay per crawl: crawl pages" (``crawler-price``); x402, "Transport: HTTP", version 2 (the field
 ``PAYMENT-REQUIRED``) and version 1 (a JSON body); RSL 1.0 (``Link`` with ``rel=license``, and ``WWW-Authenticate:
@@ -36,7 +36,7 @@ def _named(headers: Headers, body: bytes) -> str:
 
 
 def licence_asked(headers: Headers) -> str:
-    """The challenge by which a 401 or 402 asks for a licence, printable and bounded; empty if there is none."""
+    """The challenge by which a 401, 402 or 403 asks for a licence, printable and bounded; empty if there is none."""
     challenges = (one.strip() for one in header_values(headers, "www-authenticate"))
     return printable(next((one for one in challenges if one.lower().split(" ")[0] == "license"), ""))[:_MAX_CHARS]
 

@@ -31,8 +31,8 @@ class Scheme(StrEnum):
 #: The two values of a preference about a use. A preference that names a document has its URL as value.
 ALLOWED, DISALLOWED = "y", "n"
 
-#: The categories of ``Content-Usage`` that have a meaning here: those of draft-ietf-aipref-vocab, section 4.
-_USAGE_LABELS = ("train-ai", "search")
+#: The categories of ``Content-Usage`` that have a meaning here, by their labels (draft-ietf-aipref-vocab-08, 4).
+_USAGE = {"train-ai": "train-ai", "ai-use": "ai-input", "search": "search"}
 #: Other labels of one statement that are recorded.
 _MAX_UNKNOWN = 10
 #: The category of the Content Signal ``use``, and its levels with the most restrictive first.
@@ -53,7 +53,7 @@ _AI = ("train-ai", "ai-input")
 
 #: The statement of each scheme that refuses a category.
 REFUSALS: Mapping[Scheme, Mapping[str, str]] = {
-    Scheme.CONTENT_USAGE: {label: f"Content-Usage: {label}={DISALLOWED}" for label in _USAGE_LABELS},
+    Scheme.CONTENT_USAGE: {category: f"Content-Usage: {label}={DISALLOWED}" for label, category in _USAGE.items()},
     Scheme.CONTENT_SIGNAL: {category: f"Content-Signal: {name}=no" for name, category in _SIGNALS.items()},
     Scheme.TDMREP: {_TDM: "tdm-reservation: 1"},
     Scheme.NOAI: dict.fromkeys(_AI, "noai"),
@@ -80,11 +80,12 @@ def content_usage(statement: str, source: str, *, line: int | None = None, text:
     except ValueError:
         return None
     found = []
-    known = [label for label in _USAGE_LABELS if label in values]
-    for label in [*known, *[label for label in values if label not in _USAGE_LABELS][:_MAX_UNKNOWN]]:
+    known = [label for label in _USAGE if label in values]
+    for label in [*known, *[label for label in values if label not in _USAGE][:_MAX_UNKNOWN]]:
         value = values[label][0]
         if isinstance(value, Token) and str(value) in (ALLOWED, DISALLOWED):
-            found.append(_preference(Scheme.CONTENT_USAGE, label, str(value), source, line, text or statement))
+            category = _USAGE.get(label, label)
+            found.append(_preference(Scheme.CONTENT_USAGE, category, str(value), source, line, text or statement))
     return found
 
 

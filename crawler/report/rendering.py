@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
+from crawler.audit.records import RunRecord
+from crawler.audit.run_settings import described_settings
 from crawler.cli.templates import fit, template_environment
+from crawler.errors import UsageError
 from crawler.formatting import duration, many, size
 from crawler.inspect.seeds import describe_outcomes
 from crawler.inspect.why import remedy
@@ -26,7 +29,6 @@ from crawler.reasons import EndCode, ReasonCode
 from crawler.report import charts, formats
 from crawler.report.charts import STATES
 from crawler.report.gather import Facts
-from crawler.report.run_settings import described_settings
 from crawler.robots.mirrors import Contradiction
 from crawler.sampling import load
 from crawler.settings.keys import terminal_name
@@ -78,6 +80,14 @@ def _robots_meanings(robots: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
     return [(_ROBOTS_MEANINGS.get(action, action), n) for action, n in robots]
 
 
+def described(run: Any) -> tuple[tuple[str, str], ...]:
+    """The settings of a run in words; one pair that says so if they cannot be read."""
+    try:
+        return tuple(described_settings(RunRecord.from_row(run._asdict() | {"run": run.number})))
+    except UsageError as error:
+        return (("Settings", f"cannot be read: {error}"),)
+
+
 class _RunGroup(NamedTuple):
     """Consecutive runs with the same settings."""
 
@@ -90,7 +100,7 @@ def _runs_by_settings(runs: Sequence[Any]) -> list[_RunGroup]:
     """The settings of the first runs, then those that differ from the runs before."""
     groups: list[_RunGroup] = []
     before: frozenset[tuple[str, str]] = frozenset()
-    for settings, same in groupby(runs, key=lambda run: tuple(described_settings(run))):
+    for settings, same in groupby(runs, key=described):
         numbers = [run.number for run in same]
         groups.append(_RunGroup(numbers[0], numbers[-1], tuple(pair for pair in settings if pair not in before)))
         before = frozenset(settings)

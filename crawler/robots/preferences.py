@@ -15,9 +15,9 @@ from typing import NamedTuple
 from crawler.model import Preference
 from crawler.preferences.bounds import bounded
 from crawler.preferences.schemes import DISALLOWED, content_signal, content_usage, policy_token, rsl_license
-from crawler.robots.fields import ALLOW, CONTENT_SIGNAL, CONTENT_USAGE, LICENSE, PREFERENCES
+from crawler.robots.fields import ALLOW, CONTENT_SIGNAL, CONTENT_USAGE, PREFERENCES
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
-from crawler.robots.records import named_rules, stated
+from crawler.robots.records import licence_lines, named_rules, stated
 from crawler.robots.text import Line
 
 SOURCE = "robots.txt"
@@ -70,7 +70,7 @@ def preference_rules(lines: Sequence[Line], token: str, tokens: Iterable[tuple[s
     if not any(line.field in PREFERENCES for line in lines):
         return PreferenceRules(tokens=by_token) if by_token else NO_PREFERENCES
     ours = stated(lines, token, frozenset({CONTENT_USAGE, CONTENT_SIGNAL}))
-    licenses = islice((line for line in lines if line.field == LICENSE), MAX_LINES)
+    licenses = islice(licence_lines(lines, token), MAX_LINES)
     return PreferenceRules(
         usage=_sorted(_usage(islice((line for line in ours if line.field == CONTENT_USAGE), MAX_LINES))),
         signals=_sorted(_signals(islice((line for line in ours if line.field == CONTENT_SIGNAL), MAX_LINES))),

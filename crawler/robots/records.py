@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from crawler.robots.fields import MEMBERS, RULES, USER_AGENT
+from crawler.robots.fields import LICENSE, MEMBERS, RULES, USER_AGENT
 from crawler.robots.text import Line
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]*")
@@ -66,6 +66,28 @@ def stated(lines: Sequence[Line], token: str, fields: frozenset[str]) -> list[Li
     above = [line for line in lines[:start] if line.field in fields]
     grouped = _merged(lines, _rfc_names(lines, token, digits=False), MEMBERS | fields)
     return [*above, *(line for line in grouped if line.field in fields)]
+
+
+def licence_lines(lines: Sequence[Line], token: str) -> list[Line]:
+    """The ``License`` lines in the groups that name ``token``, else in those for ``*``; else those outside all groups.
+
+    RSL 1.0, section 4.4.2. A line that stands behind a blank line is outside a group that is not ours.
+    """
+    members = MEMBERS | {LICENSE}
+    ours = [line for line in _merged(lines, _rfc_names(lines, token, digits=False), members) if line.field == LICENSE]
+    return ours or list(_outside_groups(lines))
+
+
+def _outside_groups(lines: Iterable[Line]) -> Iterator[Line]:
+    """The ``License`` lines that belong to no group, as their owner sees the file."""
+    is_outside = True
+    for line in lines:
+        if line.field == LICENSE and is_outside:
+            yield line
+        elif not line.text:
+            is_outside = True
+        elif line.field == USER_AGENT or line.field in MEMBERS:
+            is_outside = False
 
 
 def _records(lines: Iterable[Line]) -> Iterator[tuple[list[str], list[Line]]]:

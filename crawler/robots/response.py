@@ -249,7 +249,7 @@ def shared(
     It holds for as long as ``target``. If that is no usable answer (:func:`is_usable`), the site has none either: it is
     deferred until the target is asked again, or for longer. ``previous`` is the site's copy so far.
     """
-    if target.action in (RobotsAction.UNTRUSTED, RobotsAction.ELSEWHERE):
+    if target.action is RobotsAction.UNTRUSTED:
         return RobotsCopy(target.action, target.status, now, target.expires_at, note=f"{url}: {target.note}")
     if not is_usable(target):
         detail = f"{url} has no usable answer: {target.note or target.status}"
@@ -278,20 +278,6 @@ def unanswered(
     if copy.action is not RobotsAction.DEFER or copy.retry_at is None or copy.retry_at >= not_before:
         return copy
     return replace(copy, retry_at=not_before, expires_at=not_before)
-
-
-def out_of_reach(url: str, *, settings: RobotsSettings, now: float) -> RobotsCopy:
-    """The copy of a site whose robots.txt redirects to ``url``, which another bucket of the dataset requests.
-
-    No bucket knows the robots.txt of a site of another one. So the site stays closed.
-    """
-    return RobotsCopy(
-        RobotsAction.ELSEWHERE,
-        "redirect",
-        now,
-        now + settings.retry_max_s,
-        note=f"/robots.txt redirects to {url}, whose domain is of another bucket of the dataset",
-    )
 
 
 def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now: float) -> float:

@@ -1,14 +1,15 @@
 """Licences of RSL 1.0: what they say of the uses of a page (pure).
 
-Sources: "Really Simple Licensing 1.0" (RSL Technical Steering Committee, 2025): 3.1.1 (precedence), 3.3 (``content``),
-3.4 (``license``), 3.5 and 3.6 (``permits``, ``prohibits``), 3.7 (``payment``), 4.4 (robots.txt). ``docs/protocols.md``,
-section 7, says which of them could be read, and how gaps are closed.
+Sources: "Really Simple Licensing 1.0" (RSL Technical Steering Committee, 2025, errata until August 2026): 3.1.1
+(precedence), 3.2.1 (``max-age``), 3.3 (``content``), 3.4 (``license``), 3.5 and 3.6 (``permits``, ``prohibits``), 3.7
+(``payment``), 3.12 (``reporting``), 4.4 (robots.txt). ``docs/protocols.md``, section 7, says how gaps are closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from xml.parsers import expat
 
 from crawler.model import Failed, FetchResult, Preference, Purpose, RobotsAction, RobotsCopy, SiteFile
@@ -36,6 +37,12 @@ _USES: Mapping[str, tuple[str, ...]] = {
 }
 #: The types of payment that ask for nothing that the crawler would have to pay. A licence without payment is free.
 _FREE = frozenset({"free", "attribution"})
+#: The children of ``license`` that are read, and ``legal``, which asks for nothing. Others may set conditions, as
+#: ``reporting`` does: the crawler reports nothing.
+_TERMS = frozenset({"permits", "prohibits", "payment", "legal"})
+#: How long a licence holds at most, in days, if its ``max-age`` does not say otherwise (3.2.1).
+_MAX_AGE_DAYS = 30
+_DAY_S = 86_400.0
 
 
 class NotALicence(ValueError):
@@ -49,7 +56,13 @@ class _Offer:
     permits: set[str] | None = None
     prohibits: set[str] = field(default_factory=set)
     payment: str = "free"
-    users: list[str] = field(default_factory=list)
+    conditions: list[tuple[str, str]] = field(default_factory=list)  # on users and places
+    is_understood: bool = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for nothing that the crawler would have to do."""
+        return self.payment in _FREE and self.is_understood
 
     def says_of(self, words: tuple[str, ...]) -> bool | None:
         """Whether the offer permits a use; ``None``: it does not say. The more special word wins, else the refusal."""
@@ -75,35 +88,51 @@ class _Content:
     def covers(self, site: str, form: str) -> bool:
         return self.site in ("", site) and (self.pattern is None or self.pattern.matches(form))
 
+    def says_of(self, words: tuple[str, ...]) -> bool | None:
+        """Whether it permits a use; ``None``: it does not say. Its server gives licences that the crawler has not."""
+        answers = [] if self.server else [offer.says_of(words) for offer in self.offers if offer.is_open]
+        return True if True in answers else None if None in answers else False
+
 
 @dataclass(frozen=True, slots=True)
 class Licence:
     """A licence document that was read."""
 
     contents: tuple[_Content, ...] = ()
+    max_age_s: float = _MAX_AGE_DAYS * _DAY_S
 
     def of(self, site: str, path: str, url: str) -> tuple[Preference, ...]:
-        """What the licence at ``url`` says of a path of ``site``, by its most special ``content`` that covers it.
+        """What the licence at ``url`` says of a path of ``site``.
 
-        Each ``license`` element is an offer. A use is refused unless an offer that costs nothing leaves it open.
+        Of each use the most special ``content`` that covers the path and says something decides (3.1.1); of two with
+        the same URL, the refusal. Each ``license`` element is an offer. A use is refused unless an offer that asks for
+        nothing leaves it open.
         """
         form = rfc_form(path)
-        found = max((one for one in self.contents if one.covers(site, form)), key=lambda one: one.rank, default=None)
-        if found is None:
-            return ()
-        free = [] if found.server else [offer for offer in found.offers if offer.payment in _FREE]
-        said = [_preference("server", found.server, url)] if found.server else []
-        for offer in found.offers:
-            said += [_preference("payment", offer.payment, url)] if offer.payment != "free" else []
-            said += [_preference("user", user, url) for user in offer.users]
-        if found.offers:
-            for category, words in _USES.items():
-                answers = [offer.says_of(words) for offer in free]
-                if True in answers:
-                    said.append(_preference(category, ALLOWED, url))
-                elif None not in answers:
-                    said.append(_preference(category, DISALLOWED, url))
+        covering = sorted((one for one in self.contents if one.offers and one.covers(site, form)), key=_rank_of)
+        said = [one for content in covering if content.rank == covering[-1].rank for one in _conditions(content, url)]
+        for category, words in _USES.items():
+            for _, equals in groupby(reversed(covering), key=_rank_of):
+                answers = [content.says_of(words) for content in equals]
+                if False in answers or True in answers:
+                    said.append(_preference(category, DISALLOWED if False in answers else ALLOWED, url))
+                    break
         return bounded(said)
+
+
+def _rank_of(content: _Content) -> int:
+    return content.rank
+
+
+def _conditions(content: _Content, url: str) -> Iterator[Preference]:
+    """The conditions of a content, which are recorded."""
+    if content.server:
+        yield _preference("server", content.server, url)
+    for offer in content.offers:
+        if offer.payment != "free":
+            yield _preference("payment", offer.payment, url)
+        for kind, words in offer.conditions:
+            yield _preference(kind, words, url)
 
 
 NO_LICENCE = Licence()
@@ -128,7 +157,7 @@ def read_licence(body: bytes) -> Licence:
         raise NotALicence(f"broken XML: {error}") from None
     if not document.contents:
         raise NotALicence("a licence without content")
-    return Licence(tuple(document.contents))
+    return Licence(tuple(document.contents), document.max_age_s)
 
 
 def licensed_by(text: bytes, stated: Iterable[Preference], site: str, path: str) -> tuple[Preference, ...]:
@@ -180,7 +209,8 @@ def licence_file(answer: FetchResult, url: str, *, settings: RobotsSettings, pre
     note = "" if copy.action is RobotsAction.PARSE else copy.note or copy.status
     failing_since = copy.failing_since if copy.action is RobotsAction.DEFER else None
     file = SiteFile(path, Purpose.LICENSE, now, copy.status, body, note, until, copy.failures, failing_since)
-    return licence_of(file)[0]
+    file, licence = licence_of(file)
+    return file if file.note else file._replace(valid_until=min(until, now + licence.max_age_s))
 
 
 def licence_of(file: SiteFile) -> tuple[SiteFile, Licence]:
@@ -207,6 +237,8 @@ class _Document:
 
     def __init__(self) -> None:
         self.contents: list[_Content] = []
+        self.max_age_s = _MAX_AGE_DAYS * _DAY_S
+        self._prefix = ""
         self._path: list[str] = []
         self._elements = 0
         self._text: list[str] = []
@@ -224,8 +256,10 @@ class _Document:
             raise NotALicence("a DOCTYPE with declarations in it, which are refused")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        name = tag.rpartition(":")[2].lower()
-        self._path.append(name)
+        prefix, _, name = tag.rpartition(":")
+        if not self._path:
+            self._prefix = prefix
+        self._path.append(name.lower() if prefix == self._prefix else tag)  # an extension of RSL, which is ignored (3)
         self._elements += 1
         if len(self._path) > _MAX_DEPTH or self._elements > _MAX_ELEMENTS:
             raise NotALicence(f"more than {_MAX_ELEMENTS} elements, or nested more than {_MAX_DEPTH} deep")
@@ -234,7 +268,9 @@ class _Document:
         self._kind = attributes.get("type", "usage").strip().lower()
         match self._path:
             case ["rsl"]:
-                pass
+                days = attributes.get("max-age", "").strip()
+                if days.isdecimal() and int(days[:6]):
+                    self.max_age_s = int(days[:6]) * _DAY_S
             case [root]:
                 raise NotALicence(f"the document is <{root[:40]}>")
             case ["rsl", "content"]:
@@ -246,6 +282,8 @@ class _Document:
             case ["rsl", "content", "license", "permits"] if self._kind == "usage":
                 offer = self.contents[-1].offers[-1]
                 offer.permits = offer.permits or set()
+            case ["rsl", "content", "license", name] if name not in _TERMS and ":" not in name:
+                self.contents[-1].offers[-1].is_understood = False
 
     def _characters(self, text: str) -> None:
         if self._chars <= _MAX_TEXT_CHARS:
@@ -261,8 +299,8 @@ class _Document:
         self._path.pop()
 
     def _finish(self, offer: _Offer, name: str, words: list[str]) -> None:
-        if self._kind == "user":
-            offer.users += [f"{name} {word}" for word in words]
+        if self._kind in ("user", "geo"):
+            offer.conditions += [(self._kind, f"{name} {word}") for word in words]
         elif self._kind == "usage" and name == "permits":
             offer.permits = (offer.permits or set()) | set(words)
         elif self._kind == "usage":

@@ -9,5 +9,6 @@
 
 ``plan`` decides (who works on what, and what follows from a round), ``task`` crawls one bucket, ``worker`` runs the
 tasks of one process, ``runners`` start workers, and ``driver`` goes from round to round. ``addresses`` sees to it that
-one task asks an address. What is read and written is in ``crawler.dataset``.
+one task asks an address, and ``asks`` to what a bucket needs of the sites of others. What is read and written is in
+``crawler.dataset``.
 """

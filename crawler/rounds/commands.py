@@ -97,7 +97,7 @@ def _why_nothing(location: str, dataset: Dataset, end: RunEnd) -> str:
 
 def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options: dict[str, Any]) -> Dataset:
     """The dataset at ``location``, which is made if it does not exist. Raises :class:`UsageError`."""
-    from crawler.session.crawl_session import refusals, require_alone
+    from crawler.session.refusals import refusals, require_alone
     from crawler.settings.stored import to_record
 
     settings = configured(Settings(), config, options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from crawler.dataset.records import (
     Manifest,
     Plan,
     Task,
+    done_key,
     part,
     round_and_bucket,
 )
@@ -52,10 +53,10 @@ def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
     work = {
         bucket: state
         for bucket, state in states(dataset, last).items()
-        if state.offers or (state.ready_at is not None and state.ready_at < deadline)
+        if state.has_news or (state.ready_at is not None and state.ready_at < deadline)
     }
     tasks = [
-        Task(bucket, state.store, state.offers, state.lost)
+        Task(bucket, state.store, state.offers, state.lost, state.asks, state.answers)
         for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, _precedence(each[0], number)))
     ]
     plan = Plan(number, now, deadline, deadline + wait_s(settings), tasks)
@@ -123,8 +124,12 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
         pauses = earlier.pauses | dataset.kept_pauses(number, bucket)
         after[bucket] = msgspec.structs.replace(state, lost=Lost(over_at, pauses, earlier.times + 1))
     for bucket, keys in offers.items():
-        state = after.get(bucket, BucketState(0, None, [], {}))
-        after[bucket] = msgspec.structs.replace(state, offers=[*state.offers, *keys])
+        _add(after, bucket, "offers", keys)
+    for bucket, result in done.items():
+        for ask in result.asks:
+            _add(after, bucket_of(ask.url, dataset.head.buckets), "asks", [ask])
+        for asker in {asker for answer in result.answers for asker in answer.askers}:
+            _add(after, asker, "answers", [done_key(number, bucket)])
     parts = {bucket: result.rows for bucket, result in done.items()}
     written = [key for keys in offers.values() for key in keys]
     lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
@@ -134,6 +139,12 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     assert counts is not None
     _clear(dataset, counts, manifests)
     return counts
+
+
+def _add(after: dict[int, BucketState], bucket: int, what: str, more: Sequence[Any]) -> None:
+    """Hand something over to a bucket."""
+    state = after.get(bucket, BucketState(0, None, [], {}))
+    after[bucket] = msgspec.structs.replace(state, **{what: [*getattr(state, what), *more]})
 
 
 def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:

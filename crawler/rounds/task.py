@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crawler.clock import Clock
-from crawler.dataset.records import GROWING, WHOLE, Dataset, Done, Plan, Task, part
+from crawler.dataset.records import GROWING, WHOLE, Answer, Dataset, Done, Plan, Task, done_key, part
 from crawler.dataset.tables import SQL, row_of, write_table
 from crawler.engine.assembly import FetcherSide, assemble
 from crawler.engine.crawl import Crawl
@@ -26,6 +26,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Kind
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
+from crawler.rounds.asks import answers_to, asks_of, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
@@ -115,7 +116,10 @@ class BucketTask:
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._hooks, write_ahead=self._keep_pauses)
-            crawl = Crawl(assemble(inputs))
+            engine = assemble(inputs)
+            crawl = Crawl(engine)
+            await receive_answers(await self._answers(), store, settings.robots, begun_at)
+            await wait_for(self._task.asks, store, engine.outbox)
             await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
             if self._end is not None:
                 crawl.stop(self._end)
@@ -135,8 +139,7 @@ class BucketTask:
         key = part("stores", self._plan.round, self._task.bucket, "db")
         await asyncio.to_thread(self._dataset.objects.put, key, path)
         content = msgspec.json.encode(done)
-        key = f"rounds/{self._plan.round:06}/done/{self._task.bucket:05}.json"
-        await asyncio.to_thread(self._dataset.objects.create, key, content)
+        await asyncio.to_thread(self._dataset.objects.create, done_key(self._plan.round, self._task.bucket), content)
         _LOG.info("bucket %d is done: %s", self._task.bucket, end.sentence)
 
     async def _begin(self, store: Store, pages_per_site: int | None, now: float) -> Any:
@@ -215,6 +218,12 @@ class BucketTask:
                 ]
                 await store.receive_offers(offers, max_depth, pages_per_site)
 
+    async def _answers(self) -> list[Answer]:
+        """The answers that other buckets have for this one."""
+        results = [await asyncio.to_thread(self._dataset.read, key, Done) for key in self._task.answers]
+        answers = [answer for result in results if result is not None for answer in result.answers]
+        return [answer for answer in answers if self._task.bucket in answer.askers]
+
     async def _write(self, store: Store, terms: Mapping[str, Any], end: RunEnd) -> Done:
         """Write the results and the offers, and delete the offers from the store; returns the result of the task."""
         number, rows = self._plan.round, dict[str, int]()
@@ -228,7 +237,15 @@ class BucketTask:
         await store.delete_outgoing()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
-        return Done(self._task.bucket, rows, states, None if ready is None else ready.until, end.code.value)
+        return Done(
+            self._task.bucket,
+            rows,
+            states,
+            None if ready is None else ready.until,
+            end.code.value,
+            await asks_of(store, self._task.bucket),
+            await answers_to(self._task.asks, store),
+        )
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
 

@@ -162,7 +162,7 @@ class Worker:
         if not known or len(known) < len(waits):
             return False
         first = min(known, key=lambda wait: wait.until)
-        if first.until - now <= _LONG_WAIT_S:
+        if not now + _LONG_WAIT_S < first.until < self._plan.deadline:
             return False
         waiting = first_wait(first, self._dataset.settings.robots, now)
         tell(f"round {self._plan.round}: {many(len(waits), 'bucket')} in work: everything left {waiting}")

@@ -66,6 +66,6 @@ def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
 
     Takes the options of `crawler run`: put `plan` in place of `run`.
     """
-    from crawler.run import execution
+    from crawler.run.plan import print_plan
 
-    return execution.plan(seeds, config, options)
+    return print_plan(seeds, config, options)

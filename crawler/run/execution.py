@@ -1,4 +1,4 @@
-"""Carries out ``crawler run`` and ``crawler plan``."""
+"""Carries out ``crawler run``."""
 
 from __future__ import annotations
 
@@ -35,26 +35,21 @@ from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.minute_log import MinuteLog
 from crawler.run.notify import notify, require_login
-from crawler.run.plan import as_json as plan_json
-from crawler.run.plan import plan_of
-from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
 from crawler.run.team import Team, require_shares
 from crawler.run.worker_process import WorkerProcess, forked
 from crawler.sampling import load
 from crawler.session.crawl_session import (
-    at_refused_addresses,
     begun,
     crawl_session,
     finish_crawl,
     log_end,
     of_list,
-    refusals,
-    require_alone,
     run_to_end,
 )
 from crawler.session.hooks import hooks_of
 from crawler.session.nothing_crawled import NOTHING_CRAWLED, why_nothing
+from crawler.session.refusals import refusals, require_alone
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
@@ -161,31 +156,6 @@ def _plain(key: Key, value: Any) -> str:
         return "on" if value else "off"
     written = key.kind.written(value)
     return written if isinstance(written, str) and written else key.kind.toml(value)
-
-
-def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
-    """Print what a crawl would send. ``options`` as for :func:`run`. The exit code is that of a refused run, if so."""
-    settings = configured(Settings(), config, options)
-    named = named_seeds(settings, seeds)
-    if not named.urls:
-        raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
-    if settings.sample.size is not None:
-        raise UsageError(Setting("sample.size"), ": `crawler sample plan` plans a sample, with the same options")
-    made = plan_of(settings, named.urls)
-    refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
-    left_out = at_refused_addresses(settings, named.urls)
-    if settings.output.json:
-        print_json(plan_json(made, settings) | {"refused": refused, "left_out": left_out})
-    else:
-        render_plan(made, settings, console)
-        for why in refused:
-            tell(f"a run would refuse this: {why}")
-        if left_out:
-            more = f" … ({len(left_out):,} in all)" if len(left_out) > _VALUES_SHOWN else ""
-            needed = terminal_name(Setting("fetch.allow_private"))
-            listed = ", ".join(left_out[:_VALUES_SHOWN])
-            tell(f"a run would leave out seeds at no public address, which need {needed}: {listed}{more}")
-    return UsageError.exit_code if refused else 0
 
 
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from crawler.cli.console import PrintableConsole
+from crawler.cli.console import PrintableConsole, console
 from crawler.cli.layout import Fact, facts
+from crawler.cli.options import configured, named_seeds
+from crawler.cli.output import print_json, tell
+from crawler.errors import Setting, UsageError
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
+from crawler.session.refusals import at_refused_addresses, refusals
+from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.url import host_of, split
 
 _SITES_SHOWN = 5
+_SEEDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +130,31 @@ def _time(plan: Plan) -> str:
     if plan.time.most_s is not None:
         return f"{least}; at most {duration(plan.time.most_s)} if the servers answer quickly"
     return f"{least}; no upper bound before links are known: the running crawl shows one"
+
+
+def print_plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
+    """Print what a crawl would send; the exit code is that of a refused run, if a run would be refused.
+
+    ``options`` are the values of the options of settings, as click has read them.
+    """
+    settings = configured(Settings(), config, options)
+    named = named_seeds(settings, seeds)
+    if not named.urls:
+        raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+    if settings.sample.size is not None:
+        raise UsageError(Setting("sample.size"), ": `crawler sample plan` plans a sample, with the same options")
+    made = plan_of(settings, named.urls)
+    refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
+    left_out = at_refused_addresses(settings, named.urls)
+    if settings.output.json:
+        print_json(as_json(made, settings) | {"refused": refused, "left_out": left_out})
+    else:
+        render(made, settings, console)
+        for why in refused:
+            tell(f"a run would refuse this: {why}")
+        if left_out:
+            more = f" … ({len(left_out):,} in all)" if len(left_out) > _SEEDS_SHOWN else ""
+            needed = terminal_name(Setting("fetch.allow_private"))
+            listed = ", ".join(left_out[:_SEEDS_SHOWN])
+            tell(f"a run would leave out seeds at no public address, which need {needed}: {listed}{more}")
+    return UsageError.exit_code if refused else 0

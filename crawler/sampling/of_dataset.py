@@ -31,6 +31,12 @@ def require_uniform(settings: Settings) -> None:
         raise UsageError("a share of a frame is drawn while one store crawls; give a size alone", key="sample.share")
 
 
+async def draw_if_sampled(views: Views) -> None:
+    """Draw the sample of the settings, if they have one. Raises as :func:`draw_sample`."""
+    if views.dataset.settings.sample.size is not None:
+        await draw_sample(views)
+
+
 async def draw_sample(views: Views) -> None:
     """Draw the sample of the settings. Raises :class:`UsageError` without one, and before the crawl is over."""
     dataset, name = views.dataset, shown(views.dataset.objects.location)

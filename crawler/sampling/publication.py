@@ -18,6 +18,7 @@ _NUMBERS = ("low", "high", "standard_error", "units", "missing", "lowest", "high
 COLUMNS = ("quantity", "among", "unit", "estimate", *_NUMBERS, "may_be_too_narrow")
 _AXES = {
     Unit.SHARE: "share of URLs (%)",
+    Unit.POINTS: "change (percentage points)",
     Unit.BYTES: "octets",
     Unit.LINKS: "links",
     Unit.NUMBER: "value",
@@ -126,7 +127,7 @@ def _is_determined(made: Estimate) -> bool:
 
 def _draw_panel(panel: Any, unit: Unit, figures: Sequence[Figure]) -> None:
     """Estimates of one unit, from top to bottom; thin lines are the bounds whatever missing units would answer."""
-    scale = 100.0 if unit is Unit.SHARE else 1.0
+    scale = 100.0 if unit in (Unit.SHARE, Unit.POINTS) else 1.0
     for place, figure in enumerate(figures):
         made = figure.estimate
         if made.lowest is not None and made.highest is not None:

@@ -130,10 +130,8 @@ def doubts(survey: Survey) -> list[str]:
 def interval(made: Estimate, unit: Unit) -> str:
     """The confidence interval, or a note that the sample does not determine it."""
     if not (isfinite(made.low) and isfinite(made.high)) or not isfinite(made.standard_error):
-        return "too few to tell"
+        return "too few to tell" if made.standard_error else "all units alike"
     doubt = " or wider" if made.may_be_too_narrow else ""
-    if made.low == made.high and doubt:
-        return f"{shown(made.low, unit)}{doubt}"
     low, high = shown(made.low, unit), shown(made.high, unit)
     if low == high and made.low != made.high:
         low, high = _in_full(made.low, unit), _in_full(made.high, unit)
@@ -151,6 +149,8 @@ def _in_full(number: float, unit: Unit) -> str:
     """A figure with more digits than :func:`shown` prints."""
     if unit is Unit.SHARE:
         return f"{100 * number:.4f} %"
+    if unit is Unit.POINTS:
+        return f"{100 * number:+.4f} points"
     return f"{number:,.1f} B" if unit is Unit.BYTES else f"{number:,.4f}"
 
 
@@ -160,6 +160,8 @@ def shown(number: float, unit: Unit) -> str:
         return "-"
     if unit is Unit.SHARE:
         return f"{100 * number:.1f} %"
+    if unit is Unit.POINTS:
+        return f"{100 * number:+.1f} points"
     if unit is Unit.COUNT or (unit is Unit.NUMBER and abs(number) >= 10_000):
         return f"{number:,.0f}"
     if unit is Unit.NUMBER:

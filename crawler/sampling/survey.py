@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ _EXCLUDED = {
 _MAX_LISTED = 8  # statuses, and languages
 #: Estimates of pages in every sample.
 SIZE, LINKS = "size", "links per page"
+SOFT_404 = "soft_404"
 
 _SQL = load_statements("crawler.sampling")
 
@@ -47,6 +48,7 @@ class Unit(StrEnum):
     """The unit of an estimate."""
 
     SHARE = "share"  # 0 to 1
+    POINTS = "points"  # the change of a share, -1 to 1: a hundredth is a percentage point
     BYTES = "bytes"
     LINKS = "links"
     NUMBER = "number"  # of a variable of the user
@@ -86,6 +88,20 @@ NONRESPONSE_BY_CODE: Mapping[str, Outcome] = {
 NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, *NONRESPONSE_BY_CODE.values())
 
 
+class Source(NamedTuple):
+    """From which values of the draws an estimate is: those of a :class:`Quantity`, or ones if they are ``label``.
+
+    A change is of the values less those of the earlier wave.
+    """
+
+    column: str = ""
+    label: str | None = None
+    is_change: bool = False
+
+
+_UNKNOWN = Source()
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One estimate: ``what`` is estimated, ``among`` which URLs.
@@ -99,6 +115,7 @@ class Figure:
     unit: Unit
     estimate: Estimate
     total: Estimate | None = None
+    source: Source = _UNKNOWN
 
     @property
     def what_of_total(self) -> str:
@@ -123,16 +140,21 @@ class Measure:
     unit: Unit
     values: Sequence[float]
     missing: Sequence[bool] = ()
+    source: Source = _UNKNOWN
 
     def of(self, sample: Sample, size: float | None = None, whole: Sample | None = None) -> Figure:
         """The estimate from ``sample``, whose draws ``values`` are of.
 
-        It has a total if ``size`` is the number of URLs in the population. For a part whose number of URLs is not
-        known, ``whole`` is the sample of the population of ``size``. A total is marked if its mean is.
+        It has a total if ``size`` is the number of URLs in the population; a change has none. For a part whose number
+        of URLs is not known, ``whole`` is the sample of the population of ``size``. A total is marked if its mean is.
         """
         if any(self.missing):
             sample = sample.without_answer(self.missing)
             whole = whole and whole.without_answer(self.missing)
+        if self.source.is_change:
+            is_share = self.unit is Unit.POINTS
+            changed = sample.share_change(self.values) if is_share else sample.mean(self.values)
+            return Figure(self.what, self.among, self.unit, changed, source=self.source)
         is_share, total = self.unit is Unit.SHARE, None
         estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
         if size is not None:
@@ -142,7 +164,65 @@ class Measure:
             total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
         if self.unit in (Unit.BYTES, Unit.LINKS):
             estimate, total = _from_none(estimate), total and _from_none(total)
-        return Figure(self.what, self.among, self.unit, estimate, total)
+        return Figure(self.what, self.among, self.unit, estimate, total, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What each draw has of a quantity: a number, or a text (then the shares of the frequent texts are estimated).
+
+    ``name`` is the column in the table of draws. ``what`` is the label of the estimate, or of a share with the text
+    behind it. ``values`` are ``None`` for a URL that the quantity is not about, or that is nonresponse, and MISSING for
+    an answer whose value is not known.
+    """
+
+    name: str
+    what: str
+    among: str
+    unit: Unit
+    values: Sequence[Value]
+
+    @property
+    def has_texts(self) -> bool:
+        return any(isinstance(value, str) for value in self.values)
+
+    def measures(self, sample: Sample) -> Iterable[Measure]:
+        """The estimates of it from ``sample``."""
+        missing = _are_missing(self.values)
+        if self.name == SOFT_404 and all(value is None for value in self.values):  # the crawl compared no page
+            return
+        for label, (values,) in _numbered(sample, self):
+            what = f"{self.what}{label or ''}"
+            yield Measure(what, self.among, self.unit, values, missing, Source(self.name, label))
+
+    def changes(self, before: Quantity, sample: Sample, unknown: Sequence[bool]) -> Iterable[Measure]:
+        """The changes since an earlier wave, in which it was ``before``, over the units with a value in both waves.
+
+        ``unknown`` says of each draw whether it is nonresponse in the earlier wave.
+        """
+        both = zip(unknown, _are_missing(before.values), _are_missing(self.values), strict=True)
+        missing = [any(each) for each in both]
+        is_share = self.unit is before.unit is Unit.SHARE or self.has_texts or before.has_texts
+        unit = Unit.POINTS if is_share else Unit.NUMBER if self.unit is not before.unit else self.unit
+        prefix = (self if self.has_texts else before).what
+        for label, (old, new) in _numbered(sample, before, self):
+            what, source = f"change of {prefix}{label or ''}", Source(self.name, label, is_change=True)
+            changes = np.subtract(new, old).tolist()
+            if not np.isnan(changes).all() or self.name != SOFT_404:
+                yield Measure(what, f"{self.among} in both waves", unit, changes, missing, source)
+
+
+def _numbered(sample: Sample, *waves: Quantity) -> Iterable[tuple[str | None, Sequence[Sequence[float]]]]:
+    """The numbers of a quantity in each of ``waves``; if one has texts, ones and zeros for each frequent text."""
+    if not any(wave.has_texts for wave in waves):
+        yield None, [_numbers(wave.values) for wave in waves]
+        return
+    columns = [[_label(value) for value in wave.values] for wave in waves]
+    for label in _frequent(sample, *columns):
+        yield (
+            label,
+            [[float(each == label) if isinstance(each, str) else nan for each in column] for column in columns],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +254,8 @@ class DrawnUrls:
     """The drawn URLs of a sample, one for each draw, with the design and the quantities of `crawler sample`.
 
     ``sites`` and ``strata`` have the site and the stratum of each draw. ``are_certain`` says of each whether its site
-    was certain to be in the sample. ``own`` has the values of each variable of the user.
+    was certain to be in the sample. ``quantities`` has what each of them has, and ``earlier`` that of the same draws in
+    an earlier wave.
     """
 
     sample: Sample
@@ -182,11 +263,8 @@ class DrawnUrls:
     sites: Sequence[str]
     strata: Sequence[str]
     are_certain: Sequence[bool] = ()
-    own: Mapping[str, Sequence[Value]] = field(default_factory=dict)
-
-    def values(self, what: str) -> Sequence[float]:
-        """The values of the quantity ``what``; NaN for a URL that has none."""
-        return next(measure.values for measure in self.measures if measure.what == what)
+    quantities: Sequence[Quantity] = ()
+    earlier: Sequence[Quantity] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +315,7 @@ def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value}
+    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | figure.source._asdict()
     total = None if figure.total is None else numbers_of(figure.total)
     return named | numbers_of(figure.estimate) | {"total": total}
 
@@ -260,9 +338,9 @@ async def survey(
     ``variables`` are variables of the user by their names. With ``by``, the parts of the frame have estimates too: each
     ``stratum`` or ``site``, or the pages with each value of a variable, which is one of ``variables``, ``NAME=…``, or
     an expression over ``pages``.
-    ``earlier`` is a store with an earlier wave of the same sample; then the changes of sizes, links
-    and variables since then are estimated too. Raises :class:`UsageError` if the store has no sample, for a variable
-    that cannot be computed, and if the earlier sample is another one.
+    ``earlier`` is a store with an earlier wave of the same sample; then the changes since then are estimated too.
+    Raises :class:`UsageError` if the store has no sample, for a variable that cannot be computed, and if the earlier
+    sample is another one.
     """
     draw = await store.samples.drawn()
     if draw is None:
@@ -273,6 +351,8 @@ async def survey(
     rows = await store.query(_SQL["drawn"])
     read = {name: _opened(variable, name) for name, variable in (variables or {}).items()}
     drawn = await _drawn(store, draw, rows, read, now)
+    if earlier is not None:
+        drawn = await _since(earlier, drawn, rows, read, now)
     design, measures = drawn.sample, drawn.measures if rows else []
     parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
     if by in (STRATUM, SITE) and rows:
@@ -282,8 +362,6 @@ async def survey(
         read.setdefault(name, variable)
         parts += _domains(draw, design, rows, name, await _labels(store, rows, name, variable, now))
     figures = tuple(figure for part in parts for figure in part.figures(measures))
-    if earlier is not None:
-        figures = (*figures, *await _changes(earlier, draw, rows, drawn.own, read, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     limit = await _pages_per_site(store)
@@ -317,15 +395,14 @@ async def _drawn(
     variables: Mapping[str, Variable | HandCodes],
     now: float,
 ) -> DrawnUrls:
-    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
-    sample = _sample(draw, rows)
+    quantities, sample = await _quantities(store, rows, variables, now), _sample(draw, rows)
     return DrawnUrls(
         sample,
-        [*_measures(sample, rows, own)],
+        [measure for quantity in quantities for measure in quantity.measures(sample)],
         [row["drawn_site"] for row in rows],
         [row["stratum"] for row in rows],
         [draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows],
-        own,
+        quantities,
     )
 
 
@@ -450,65 +527,32 @@ def _domains(
     ]
 
 
-def _own_measures(sample: Sample, name: str, values: Sequence[Value]) -> Iterable[Measure]:
-    """A variable of the user: a mean, a share of ones, or shares of the most frequent labels."""
-    missing = _are_missing(values)
-    if any(isinstance(value, str) for value in values):
-        texts = [None if value is None or value is MISSING else str(value) for value in values]
-        for label in _frequent(sample, texts):
-            ones = [nan if text is None else float(text == label) for text in texts]
-            yield Measure(f"{name} = {label}", "pages", Unit.SHARE, ones, missing)
-    else:
-        yield Measure(name, "pages", Unit.SHARE if _is_share(values) else Unit.NUMBER, _numbers(values), missing)
-
-
-async def _changes(
+async def _since(
     store: Store,
-    draw: SampleDraw,
+    drawn: DrawnUrls,
     rows: Sequence[Mapping[str, Any]],
-    own: Mapping[str, Sequence[Value]],
     variables: Mapping[str, Variable | HandCodes],
     now: float,
-) -> Iterable[Figure]:
-    """The changes since an earlier wave of the same sample, of what has numbers in both."""
-    first = await store.samples.drawn()
-    before = [] if first is None else await store.query(_SQL["drawn"])
+) -> DrawnUrls:
+    """The draws with what they were in an earlier wave of the same sample, and the changes since then."""
+    before = await store.query(_SQL["drawn"]) if await store.samples.drawn() is not None else []
     earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
-    drawn = [(row["stratum"], row["drawn_url"]) for row in rows]
-    if not before or Counter(drawn) != Counter((row["stratum"], row["drawn_url"]) for row in before):
+    keys = [(row["stratum"], row["drawn_url"]) for row in rows]
+    if not before or Counter(keys) != Counter((row["stratum"], row["drawn_url"]) for row in before):
         raise UsageError(f"{store.name} has another sample: the waves of a panel need the same drawn URLs")
-    matched = [earlier[key] for key in drawn]
-    answered = [not (_is_unknown(row) or _is_unknown(old)) for row, old in zip(rows, matched, strict=True)]
-    sample = _sample(draw, rows, answered)
-    pairs = {
-        (SIZE, Unit.BYTES): (_sizes(matched), _sizes(rows)),
-        (LINKS, Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
-    }
-    missing: dict[str, list[bool]] = {}
-    for name, variable in variables.items():
-        values = await _own_values(store, matched, name, variable, now)
-        if not any(isinstance(value, str) for value in (*values, *own[name])):
-            unit = Unit.SHARE if _is_share((*values, *own[name])) else Unit.NUMBER
-            pairs[name, unit] = (_numbers(values), _numbers(own[name]))
-            either = zip(_are_missing(values), _are_missing(own[name]), strict=True)
-            missing[name] = [any(pair) for pair in either]
-    return [
-        Figure(
-            f"change of {name}",
-            "pages, since the earlier wave",
-            unit,
-            (sample.without_answer(missing[name]) if name in missing else sample).difference(old, new),
-        )
-        for (name, unit), (old, new) in pairs.items()
-    ]
+    matched = [earlier[key] for key in keys]
+    unknown = [_is_unknown(row) for row in matched]
+    of_waves = {name: variable for name, variable in variables.items() if not isinstance(variable, HandCodes)}
+    found = await _quantities(store, matched, of_waves, now)
+    own = drawn.quantities[len(drawn.quantities) - len(variables) :]
+    same = [new for name, new in zip(variables, own, strict=True) if name in of_waves]
+    pairs = zip(found, (*drawn.quantities[: -len(own) or None], *same), strict=True)
+    changes = (measure for old, new in pairs for measure in new.changes(old, drawn.sample, unknown))
+    return replace(drawn, measures=[*drawn.measures, *changes], earlier=found)
 
 
-def _sizes(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    return _numbers([row["body_bytes"] for row in rows])
-
-
-def _link_counts(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    return _numbers([row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None for row in rows])
+def _link_count(row: Mapping[str, Any]) -> float | None:
+    return row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None
 
 
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
@@ -551,11 +595,11 @@ def _is_unknown(row: Mapping[str, Any]) -> bool:
     return row["state"] == State.QUEUED or row["reason_code"] in NONRESPONSE_BY_CODE
 
 
-def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Sequence[bool] | None = None) -> Sample:
+def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]]) -> Sample:
     """The sample and its design."""
     probability = [row["probability"] for row in rows]
     strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
-    answered = [not _is_unknown(row) for row in rows] if answered is None else answered
+    answered = [not _is_unknown(row) for row in rows]
     if draw.sites is not None:
         first = [row["site_probability"] for row in rows]
         return Sample(probability, clusters=strata, cluster_probability=first, answered=answered)
@@ -572,27 +616,26 @@ def _within_sites(rows: Sequence[Mapping[str, Any]]) -> Sample:
     )
 
 
-def _measures(
-    sample: Sample, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Sequence[Value]]
-) -> Iterable[Measure]:
-    """The quantities to estimate. A URL has no value in one that is not about it, or if it is nonresponse."""
-    said = _numbers([None if _is_unknown(row) else _is_disallowed(row) for row in rows])
-    yield Measure("disallowed by robots.txt", "URLs", Unit.SHARE, said)
-    statuses = [_status(row) for row in rows]
-    for status in _frequent(sample, statuses):
-        ones = [nan if each is None else float(each == status) for each in statuses]
-        yield Measure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, ones)
-    if any(row["soft_404"] is not None for row in rows):
-        compared = _numbers([row["soft_404"] for row in rows])
-        yield Measure("soft 404", "pages that could be compared with one", Unit.SHARE, compared)
-    yield Measure(SIZE, "pages", Unit.BYTES, _sizes(rows))
-    yield Measure(LINKS, "pages", Unit.LINKS, _link_counts(rows))
-    tongues = [_language(row) for row in rows]
-    for tongue in _frequent(sample, tongues):
-        ones = [nan if each is None else float(each == tongue) for each in tongues]
-        yield Measure(f"language {tongue}", "pages whose text may be kept", Unit.SHARE, ones)
-    for name, values in own.items():
-        yield from _own_measures(sample, name, values)
+async def _quantities(
+    store: Store, rows: Sequence[Mapping[str, Any]], variables: Mapping[str, Variable | HandCodes], now: float
+) -> list[Quantity]:
+    """The quantities to estimate, those of the crawler and the variables of the user."""
+    said = [None if _is_unknown(row) else _is_disallowed(row) for row in rows]
+    compared = [row["soft_404"] for row in rows]
+    made = [
+        Quantity("disallowed", "disallowed by robots.txt", "URLs", Unit.SHARE, said),
+        Quantity("answer", "answer ", "URLs that may be asked for", Unit.SHARE, [*map(_status, rows)]),
+        Quantity(SOFT_404, "soft 404", "pages that could be compared with one", Unit.SHARE, compared),
+        Quantity("size", SIZE, "pages", Unit.BYTES, [row["body_bytes"] for row in rows]),
+        Quantity("links", LINKS, "pages", Unit.LINKS, [*map(_link_count, rows)]),
+        Quantity("language", "language ", "pages whose text may be kept", Unit.SHARE, [*map(_language, rows)]),
+    ]
+    for name, variable in variables.items():
+        values = await _own_values(store, rows, name, variable, now)
+        unit = Unit.SHARE if any(isinstance(value, str) for value in values) or _is_share(values) else Unit.NUMBER
+        what = f"{name} = " if any(isinstance(value, str) for value in values) else name
+        made.append(Quantity(name, what, "pages", unit, values))
+    return made
 
 
 def _from_none(estimate: Estimate) -> Estimate:
@@ -600,12 +643,13 @@ def _from_none(estimate: Estimate) -> Estimate:
     return replace(estimate, low=max(estimate.low, 0.0)) if isfinite(estimate.low) else estimate
 
 
-def _frequent(sample: Sample, labels: Sequence[str | None]) -> list[str]:
-    """The labels with the highest estimated frequency."""
+def _frequent(sample: Sample, *columns: Sequence[Value]) -> list[str]:
+    """The texts with the highest estimated frequency in any of ``columns``, each with a value of each draw."""
     weights: Counter[str] = Counter()
-    for label, weight in zip(labels, sample.weight.tolist(), strict=True):
-        if label is not None:
-            weights[label] += weight
+    for column in columns:
+        for label, weight in zip(column, sample.weight.tolist(), strict=True):
+            if isinstance(label, str):
+                weights[label] += weight
     return sorted(weights, key=lambda label: (-weights[label], label))[:_MAX_LISTED]
 
 

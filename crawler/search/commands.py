@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_rows, show
 from crawler.cli.output import tell
 from crawler.cli.serving import listen_option, serve
 from crawler.cli.shared import cli, db_option, json_option, store_at
@@ -42,7 +42,7 @@ def index_command(db: str, as_json: bool) -> None:
             with progress_line("looking for changed pages") as say:
                 return await build_index(db, store, reader, partial(say, "pages checked"))
 
-    built = on_store(db, build, writes=True)
+    built = on_rows(db, build, writes=True)
     text = f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
     if built.unread:
         text += f"; the text of {many(built.unread, 'page')} was too costly to read"
@@ -115,7 +115,7 @@ def search_command(
         found = await search(store, db, query, now=now, limit=limit, filters=filters)
         return found, Computed.RANKS in await store.computed()
 
-    found, is_ranked = on_store(db, run)
+    found, is_ranked = on_rows(db, run)
     if found.note:
         tell(found.note)
     one_cluster = similar_to is not None

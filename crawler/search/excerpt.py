@@ -6,8 +6,9 @@ So the text is split into words as in the index of the store, which keeps no tex
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -28,8 +29,10 @@ _UNMARKED_CHARS = 400
 # Two controls enclose each match; clean text contains none.
 _ON, _OFF = "\x02", "\x03"
 _SQL = load_statements("crawler.search", "excerpt.sql")
-# snippet() takes quadratic time, so a long text is split, and the best piece is shown.
+# snippet() takes quadratic time, and to index a long text takes most of the time of a search: one piece is indexed.
 _PIECE_CHARS = 10_000
+_LEAST_ROOT = 4
+_QUOTED, _TERM = re.compile(r'"[^"]*"'), re.compile(r"\w+")
 # SQLite asks whether it is late after so many steps of a statement.
 _STEPS = 1000
 _TOO_LATE = "the matches were not marked in time"
@@ -65,45 +68,58 @@ def mark(match: str, texts: Sequence[tuple[str, str]], until: float = math.inf) 
                 raise QueryInterrupted(_TOO_LATE)
             yield thing
 
-    ready = [(for_tokenizer(clean(short)), for_tokenizer(clean(long))) for short, long in in_time(texts)]
-    places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
-    excerpts: dict[int, str] = {}
+    terms = _terms(match)
+    ready = [(for_tokenizer(clean(short)), _likely_piece(long, terms)) for short, long in in_time(texts)]
     try:
         with closing(sqlite3.connect(":memory:")) as db:
             db.set_progress_handler(is_late, _STEPS)
             db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
             db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
-            db.executemany(_SQL["insert"], ((row_id, "", piece) for row_id, (_, piece) in in_time(places.items())))
+            pieces = ((len(ready) + k, "", piece) for k, (_, piece) in enumerate(in_time(ready)))
+            db.executemany(_SQL["insert"], pieces)
             matching = {"match": match, "texts": len(ready)}
             titles = dict(db.execute(_SQL["highlight"], matching))
-            snippet = _SQL["snippet"].format(words=EXCERPT_WORDS)
-            for (row_id,) in in_time(db.execute(_SQL["best_pieces"], matching).fetchall()):
-                text_number, _ = places[row_id]
-                if text_number not in excerpts:
-                    (excerpts[text_number],) = db.execute(snippet, {"match": match, "row_id": row_id}).fetchone()
+            excerpts = dict(in_time(db.execute(_SQL["snippet"].format(words=EXCERPT_WORDS), matching)))
     except sqlite3.OperationalError:
         if is_late():
             raise QueryInterrupted(_TOO_LATE) from None
         raise
     return [
-        (_marked(titles.get(k, short)), _bounded(_marked(excerpts.get(k, _beginning(long)))))
-        for k, (short, long) in enumerate(ready)
+        (_marked(titles.get(k, short)), _bounded(_marked(excerpts[k]) if k in excerpts else Marked(_beginning(long))))
+        for k, ((short, _), (_, long)) in enumerate(zip(ready, texts, strict=True))
     ]
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """The pieces of a text, numbered from 1. A piece ends at a blank, if there is one near its end."""
-    start = number = 0
+def _terms(match: str) -> set[str]:
+    """The words of an expression, without those that begin with another one: forms count once."""
+    words = {word for quoted in _QUOTED.findall(as_shown(match)) for word in _TERM.findall(quoted.lower())}
+    roots = tuple(word for word in words if len(word) >= _LEAST_ROOT)
+    return {word for word in words if not any(word.startswith(root) and word != root for root in roots)}
+
+
+def _likely_piece(text: str, terms: Collection[str]) -> str:
+    """The piece of a text with the most of the terms, rare ones counting more, for the tokenizer."""
+    pieces = list(_pieces(text)) or [""]
+    written, score = [piece.lower() for piece in pieces], [0.0] * len(pieces)
+    for term in sorted(terms) if len(pieces) > 1 else ():
+        having = [n for n, piece in enumerate(written) if term in piece]
+        for n in having:
+            score[n] += math.log(1 + len(pieces) / len(having))
+    return for_tokenizer(clean(pieces[score.index(max(score))]))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The pieces of a text. A piece ends at a blank, if there is one near its end."""
+    start = 0
     while start < len(text):
         blank = text.find(" ", start + _PIECE_CHARS, start + 2 * _PIECE_CHARS)
         end = start + 2 * _PIECE_CHARS if blank < 0 else blank
-        number += 1
-        yield number, text[start:end].strip()
+        yield text[start:end].strip()
         start = end
 
 
 def _beginning(text: str) -> str:
-    return " ".join(text[:_UNMARKED_CHARS].split(" ")[:EXCERPT_WORDS])
+    return " ".join(clean(text[:_UNMARKED_CHARS]).split(" ")[:EXCERPT_WORDS])
 
 
 def _marked(text: str) -> Marked:

@@ -47,6 +47,10 @@ SELECT count(*) AS n FROM (
   WHERE {table} MATCH :match AND {table}.rowid BETWEEN :first_row AND :last_row AND {filters} AND i.place <= :place
   LIMIT :most)
 
+-- name: count_any
+-- How many rows match :match, up to :most: pages without a filter, in half the time.
+SELECT count(*) AS n FROM (SELECT rowid FROM {table} WHERE {table} MATCH :match LIMIT :most)
+
 -- name: knows
 -- One row if a page matches :match.
 SELECT 1 AS known FROM search_text WHERE search_text MATCH :match LIMIT 1

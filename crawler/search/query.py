@@ -10,7 +10,7 @@ has no syntax of the user.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
@@ -62,15 +62,16 @@ class Query:
         """
         return self._restricted(" AND ".join((*map(str, self.phrases), *self._each(in_a_row))), fields)
 
-    def with_some(self, selecting: Collection[int]) -> str:
+    def with_some(self, selecting: Collection[int], common: Collection[Phrase] = ()) -> str:
         """The expression for pages with all phrases and at least one of the words with the numbers ``selecting``.
 
-        BM25 ranks by all words and phrases; all of them stand as often in the expression.
+        BM25 ranks by all words and phrases but the forms ``common``; all of them stand as often in the expression.
         """
         each = self._each(in_a_row=True)
         some = " OR ".join(each[number] for number in selecting)
         phrases = [*map(str, self.phrases)]
-        others = [expression for number, expression in enumerate(each) if number not in selecting]
+        counted = enumerate(self._each(in_a_row=True, without=common))
+        others = [expression for number, expression in counted if expression and number not in selecting]
         if not others:
             return self._restricted(" AND ".join((*phrases, f"({some})")), "")
         both = f"({some}) AND ({' OR '.join((some, *others, *others))})"
@@ -85,12 +86,13 @@ class Query:
         """The expression that matches everything to be marked."""
         return " OR ".join((*map(str, self.phrases), *self._each(in_a_row=False)))
 
-    def _each(self, in_a_row: bool) -> list[str]:
+    def _each(self, in_a_row: bool, without: Collection[Phrase] = ()) -> list[str]:
         """The expression for each word. A page with the phrase of two words has the first of them."""
         pairs = self.in_a_row if in_a_row else ()
+        words = [weighed(forms) if in_a_row else forms for forms in self.words]
         return [
-            _any((*(weighed(forms) if in_a_row else forms), *filter(None, (pair,))))
-            for forms, pair in zip_longest(self.words, pairs)
+            _any([*(form for form in forms if form not in without), *filter(None, (pair,))])
+            for forms, pair in zip_longest(words, pairs)
         ]
 
     def _restricted(self, expression: str, fields: str) -> str:
@@ -104,8 +106,9 @@ def weighed(forms: tuple[Phrase, ...]) -> tuple[Phrase, ...]:
     return forms if len(forms) == 1 else (forms[0], *forms)
 
 
-def _any(forms: tuple[Phrase, ...]) -> str:
-    return str(forms[0]) if len(forms) == 1 else f"({' OR '.join(map(str, forms))})"
+def _any(forms: Sequence[Phrase]) -> str:
+    either = " OR ".join(map(str, forms))
+    return either if len(forms) < 2 else f"({either})"
 
 
 def words_with_signs(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_rows, show
 from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.duplicates.find import find_duplicates
@@ -37,7 +37,7 @@ def refresh_search(db: str, as_json: bool) -> None:
             with progress_line("looking for changed pages") as say:
                 return await refresh(db, store, reader, say)
 
-    done = on_store(db, run, writes=True)
+    done = on_rows(db, run, writes=True)
     show(
         as_json,
         lambda: {each.value: done.get(each) for each in Computed},

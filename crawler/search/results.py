@@ -38,9 +38,10 @@ from crawler.search.forms import with_forms
 from crawler.search.index_file import INDEX, SITE_WEIGHT, Index, NoIndex, crawl_of, index_path, no_index, open_index
 from crawler.search.names import Named
 from crawler.search.prefixes import pages_with, without_wide_prefixes
-from crawler.search.query import Query, parse_query
+from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.signs import known_with_signs
 from crawler.search.spelling import suggestion
+from crawler.search.tokenizer import tokenize
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
@@ -64,10 +65,10 @@ TITLE_SHARE, NAMED_SHARE = 1.0, 1.0
 #: scores, and how many these are.
 OTHER_LANGUAGE, BEST = 0.5, 50
 #: How many of the best pages by text and popularity are compared by their titles.
-CANDIDATES = 200
+CANDIDATES = 100
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
 #: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
-BROAD = 5_000
+BROAD = 2_000
 #: A query whose words so few pages have may be misspelt.
 FEW = 2
 #: How long a search may take in seconds. A hundred times as long as nearly all take.
@@ -157,7 +158,7 @@ class Facet:
 class SearchResult:
     """The best hits, and how many pages contain all words.
 
-    If more than 5,000 pages match, ``total`` is 5,000, ``is_more`` is true, and only ``ranked`` of them were compared:
+    If more than 2,000 pages match, ``total`` is 2,000, ``is_more`` is true, and only ``ranked`` of them were compared:
     those with the words in title, anchors or headings, or those with the most links. ``some`` counts the pages that
     contain only some of the words, and were compared. ``note`` says if the index is incomplete, or what of the
     index, the ranks and the near-duplicates is older than the crawl.
@@ -310,8 +311,8 @@ class _Search:
     async def find(self, *, facets: bool = False) -> _Found:
         """The best pages: with all words, or with some of the rare ones."""
         is_broad = False
-        weights, counts = await self._weights()
-        if some := self._with_some(counts, weights[len(self.query.phrases) :]):
+        weights, counts, common = await self._weights()
+        if some := self._with_some(counts, weights[len(self.query.phrases) :], common):
             found = await self._rank(some, facets)
         else:
             ranking = _Ranking("search_text", self.query.with_all(), most=BROAD + 1)
@@ -341,14 +342,21 @@ class _Search:
         shown = tuple(Facet(*values) for values in counted if values[-1])
         return _Found(ranked, total - ranked, is_broad, best[: self.depth], shown)
 
-    async def _weights(self) -> tuple[list[float], list[int]]:
-        """How rare the phrases and words are (the idf of BM25), and on how many pages each word is at most."""
+    async def _weights(self) -> tuple[list[float], list[int], set[Phrase]]:
+        """How rare the phrases and words are (the idf of BM25), and on how many pages each word is at most.
+
+        And the forms that more than half of the pages have: BM25 in FTS5 adds nothing for them, in as much time.
+        """
         ((pages, _),) = await self.asked.index.query(INDEX["count_pages"])
         each = (*((phrase,) for phrase in self.query.phrases), *self.query.words)
-        counts = [min(pages, sum([await pages_with(self.asked.index, form) for form in set(forms)])) for forms in each]
-        return [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts], counts[len(self.query.phrases) :]
+        having = {form: await pages_with(self.asked.index, form) for form in {form for forms in each for form in forms}}
+        counts = [min(pages, sum(having[form] for form in set(forms))) for forms in each]
+        idf = [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts]
+        single = {form: n for form, n in having.items() if not form.is_prefix and len(tokenize(form.text)) == 1}
+        common = {form for form, n in single.items() if 2 * n > pages}
+        return idf, counts[len(self.query.phrases) :], common
 
-    def _with_some(self, counts: Sequence[int], idf: Sequence[float]) -> _Ranking | None:
+    def _with_some(self, counts: Sequence[int], idf: Sequence[float], common: set[Phrase]) -> _Ranking | None:
         """The ranking of the pages with some words, at most ``BROAD``: they have one of the rarest words.
 
         ``None`` if the query has one word, or if each of its words is on more pages than that.
@@ -366,7 +374,7 @@ class _Search:
         order = sorted(selecting)
         return _Ranking(
             "search_text",
-            self.query.with_some(order),
+            self.query.with_some(order, common),
             weights=tuple(each / sum(idf) for each in idf),
             words=tuple(self.query.with_word(number, order) for number in range(len(counts))),
         )
@@ -423,7 +431,8 @@ class _Search:
     async def _count(self, ranking: _Ranking, match: str | None) -> int:
         """How many pages match, up to one more than ``BROAD``."""
         values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
-        (row,) = await self.asked.index.query(INDEX["count"].format(table=ranking.table, **_PARTS), values)
+        name = "count_any" if self.asked.filters == Filters() and ranking.place == _ALL else "count"
+        (row,) = await self.asked.index.query(INDEX[name].format(table=ranking.table, **_PARTS), values)
         return int(row["n"])
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,22 +23,25 @@ from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.progress import Progress
 from crawler.engine.sampling_frame import Sample, SamplingFrame
-from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError, requiring
-from crawler.fetch.address_guard import refusal as address_refusal
-from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
+from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError
+from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.formatting import duration
-from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.sample_design import Drawn, Method
 from crawler.frontier.scope import Scope
-from crawler.identity import load as load_identity
 from crawler.inspect.sampling_frame import frame_answered_at
-from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
 from crawler.session.hooks import hooks_of, require_hooks
+from crawler.session.refusals import (
+    request_signer,
+    require_alone,
+    require_contact,
+    require_extras,
+    require_usable_proxy,
+)
 from crawler.settings.changes import begin, note_skipped, require_same_crawl, wait_for_others
-from crawler.settings.crawl_scope import adopt_known, crawl_scope, may_contact
+from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
@@ -48,7 +49,6 @@ from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, is_url, shown
 from crawler.store.open import is_there
-from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def crawl_session(
 
     Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
-    _require_extras(settings)
+    require_extras(settings)
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
         require_drawable(settings, seeds.urls, seeds.strata)
@@ -247,7 +247,7 @@ def run_inputs(settings: Settings, store: Store, scope: Scope, clock: Clock, sid
     return RunInputs(
         store=store,
         clock=clock,
-        policy=crawl_policy(settings, store.bucket),
+        policy=crawl_policy(settings),
         scope=scope,
         side=side,
         reserve=reserve,
@@ -270,21 +270,6 @@ def _written_files(settings: Settings, store: Store) -> tuple[Path, ...]:
     return (Path(db), Path(f"{db}-wal"), *folders[1:])
 
 
-def require_alone(settings: Settings, remedy: str) -> None:
-    """Raise :class:`UsageError`, with ``remedy``, for settings that one worker alone can carry out.
-
-    Several workers could not tell when the sampling frame is complete, what is left of a day's budget of revisits, or
-    what an archive holds.
-    """
-    for asked, key in (
-        (settings.sample.size is not None, "sample.size"),
-        (settings.revisit.enabled, "revisit.enabled"),
-        (settings.output.warc, "output.warc"),
-    ):
-        if asked:
-            raise UsageError(f"this needs a single worker; {remedy}", key=key)
-
-
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
     from crawler.warc.recorder import WarcFolder
 
@@ -295,52 +280,6 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
         contact=settings.identity.contact,
         reading=settings.robots.reading,
     )
-
-
-def refusals(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> Iterator[UsageError]:
-    """Why a run with these settings would be refused, as far as the store does not matter."""
-
-    def require_alone_here() -> None:
-        if settings.workers.count > 1:
-            require_alone(settings, "leave out the number of workers")
-
-    def require_sample() -> None:
-        if settings.sample.size is not None:
-            require_drawable(settings, seeds, strata)
-
-    for require in (
-        partial(require_usable_proxy, settings),
-        partial(hooks_of, settings.hooks),
-        partial(require_contact, settings, seeds),
-        partial(request_signer, settings),
-        partial(_require_extras, settings),
-        require_sample,
-        require_alone_here,
-    ):
-        try:
-            require()
-        except UsageError as error:
-            yield error
-
-
-def at_refused_addresses(settings: Settings, seeds: Iterable[str]) -> list[str]:
-    """The seeds that a run leaves out because the address guard refuses their address, if that needs no look-up."""
-    fetch, refused = settings.fetch, list[str]()
-    for url in seeds:
-        host = host_of(url)
-        known = (
-            address_for(host, fetch.resolve) or literal_address(host) or ("127.0.0.1" if is_loopback(host) else None)
-        )
-        if known and address_refusal(str(known), allow_private=fetch.allow_private, loopback_only=False):
-            refused.append(url)
-    return refused
-
-
-def _require_extras(settings: Settings) -> None:
-    """Raise :class:`UsageError` if a library that the crawl needs is not installed."""
-    with requiring("documents", "a PDF file"):  # the parser processes import it
-        if PDF in settings.fetch.types and find_spec("pypdfium2") is None:
-            raise ModuleNotFoundError(name="pypdfium2")
 
 
 async def _require_drawn(store: Store, settings: Settings) -> None:
@@ -532,33 +471,8 @@ def _site_headers(settings: Settings) -> Iterator[tuple[str, dict[str, str]]]:
             yield rule.name, values
 
 
-def request_signer(settings: Settings) -> Signer | None:
-    """The signer of requests by Web Bot Auth; ``None`` without a key file. Raises :class:`UsageError`."""
-    identity = settings.identity
-    if not identity.signing_key and not identity.signature_agent:
-        return None
-    if not identity.signing_key:
-        raise UsageError(
-            "no key signs requests for ",
-            Setting("identity.signature_agent", identity.signature_agent),
-            ": name the file of `crawler identity new` with ",
-            Setting("identity.signing_key"),
-        )
-    if not identity.signature_agent:
-        raise UsageError(
-            "nobody can verify the signatures: name the https URL at which the keys are published, with ",
-            Setting("identity.signature_agent"),
-        )
-    signing = load_identity("signer")
-    keys = signing.KeyFile(Path(identity.signing_key))
-    signer: Signer = signing.WebBotAuth(
-        keys, identity.signature_agent, identity.signature_form, identity.signature_lifetime_s
-    )
-    return signer
-
-
-def crawl_policy(settings: Settings, bucket: Bucket | None = None) -> CrawlPolicy:
-    """The settings of the engine; ``bucket`` is that of the store, if it has one."""
+def crawl_policy(settings: Settings) -> CrawlPolicy:
+    """The settings of the engine."""
     return CrawlPolicy(
         limits=settings.limits,
         politeness=settings.politeness,
@@ -568,7 +482,6 @@ def crawl_policy(settings: Settings, bucket: Bucket | None = None) -> CrawlPolic
             token=settings.identity.agent,
             group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
-            bucket=bucket,
         ),
         discovery=settings.discovery,
         kept_headers=settings.store.headers,
@@ -576,30 +489,3 @@ def crawl_policy(settings: Settings, bucket: Bucket | None = None) -> CrawlPolic
         updates=settings.updates,
         purposes=settings.identity.purpose,
     )
-
-
-def require_contact(settings: Settings, seeds: Sequence[str]) -> None:
-    """Raise :class:`UsageError` if a seed is not on loopback and no contact is set."""
-    if settings.identity.contact:
-        return
-    outside = next((url for url in seeds if not may_contact(settings, host_of(url))), None)
-    if outside is not None:
-        raise UsageError(
-            f"{outside} is not on loopback: give a URL or an e-mail address at which the owner of the site can reach "
-            "you, with ",
-            Setting("identity.contact"),
-        )
-
-
-def require_usable_proxy(settings: Settings) -> None:
-    """Raise :class:`UsageError` for settings that exclude a proxy: it looks names up, and it is not on loopback."""
-    if not settings.fetch.proxy:
-        return
-    if settings.fetch.resolve:
-        raise UsageError(Setting("fetch.resolve"), " has no effect with ", Setting("fetch.proxy"))
-    if not settings.identity.contact:
-        raise UsageError(
-            Setting("fetch.proxy"),
-            " needs a URL or an e-mail address at which the owner of a site can reach you, with ",
-            Setting("identity.contact"),
-        )

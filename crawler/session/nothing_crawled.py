@@ -1,4 +1,4 @@
-"""Why a run crawled nothing: neither a page nor an answer about a known page came from it."""
+"""Why a run crawled nothing: neither a page came from it, nor an answer about a URL that pages led to."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: S
     """The sentence that says why the run crawled nothing; ``None`` if it crawled something, or had nothing to do.
 
     What any worker of the run fetched counts. A run had nothing to do if the store holds pages, no URL is left queued,
-    and the run either sent no request, or came to the end of the frontier with no seed failed or excluded: a crawl that
-    was killed shortly before its end may request a robots.txt once more. A run that makes only revisits, because a
-    limit on pages is reached, has nothing to do if none is due. Nor has one for which everything left waits too long,
-    unless it sent requests and no server answered any: then perhaps the network is down.
+    and the run either sent no request, or came to the end of the frontier with a sample drawn or with no seed failed or
+    excluded: a crawl that was killed shortly before its end may request a robots.txt once more. A run that makes only
+    revisits, because a limit on pages is reached, has nothing to do if none is due. Nor has one for which everything
+    left waits too long, unless it sent requests and no server answered any: then perhaps the network is down.
     """
     visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
-    if progress.pages or visited or await store.fetched_by_run():
+    if progress.pages or progress.ends_without_page or visited or await store.fetched_by_run():
         return None
     if end.code is EndCode.ALL_WAIT:
         has_no_work = not progress.reached_nobody
     elif await store.queued_count():
         has_no_work = not progress.requests and settings.revisit.enabled and end.code in _PAGE_LIMITS
     else:
-        is_complete = end.code is EndCode.DONE and not any(
-            state in (State.FAILED, State.EXCLUDED) for state, _ in await store.seed_states()
+        is_complete = end.code is EndCode.DONE and (
+            await store.samples.drawn() is not None
+            or not any(state in (State.FAILED, State.EXCLUDED) for state, _ in await store.seed_states())
         )
         has_no_work = is_complete or not progress.requests
     if has_no_work and await store.fetched_count():

@@ -83,7 +83,7 @@ async def open_store_at(
         if names_dataset(db):
             raise UsageError(
                 f"{db} is a dataset of `crawler rounds`: `crawler status`, `why`, `audit`, `report`, `rank`, "
-                "`sample` and `export` read it, and this command needs a store"
+                "`duplicates`, `index`, `search`, `sample` and `export` read it, and this command needs a store"
             )
         path, own_lease_s = _path(db), lease_s if for_worker else None
         if not may_make:

@@ -101,8 +101,8 @@ class RobotsWait(NamedTuple):
 
     A site in a circle of waits does not wait: the commit that closes the circle makes it ready at once.
 
-    ``seen`` are the URLs that redirected there, with the target. It is empty if the copy of the target's site decides
-    only whether the ``Host`` line of the site is obeyed.
+    ``seen`` are the URLs that redirected there, with the target. It is empty if the target is a licence, or if the copy
+    of the target's site decides only whether the ``Host`` line of the site is obeyed.
     """
 
     site_id: int
@@ -110,6 +110,14 @@ class RobotsWait(NamedTuple):
     target: RobotsTarget
     seen: tuple[str, ...]
     until: float = 0.0
+
+
+class SiteHold(NamedTuple):
+    """A site that is not asked before ``until`` (epoch seconds), because of ``why`` in its robots.txt."""
+
+    site_id: int
+    until: float
+    why: str
 
 
 #: A worker may claim a group this many seconds before it is ready, and waits.
@@ -216,6 +224,7 @@ class CommitBatch(SiteNews):
     outcomes: list[Outcome] = field(default_factory=list)
     released: list[int] = field(default_factory=list)  # group numbers
     robots_waits: list[RobotsWait] = field(default_factory=list)  # they begin after ``robots`` are stored
+    holds: list[SiteHold] = field(default_factory=list)
     targets_answered: list[RobotsTarget] = field(default_factory=list)  # after these; sites that still wait are woken
     worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted

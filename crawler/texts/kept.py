@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a search, which reads no text, loads no parser pool
     from crawler.texts.reader import ReadsTexts
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
-VERSION = 4
+VERSION = 5
 _LEVEL = 6  # of zstd: a seventh less than level 1, in 0.2 ms more
 _SQL = load_statements("crawler.texts")
 
@@ -71,12 +71,6 @@ async def texts_of(
             )
         texts |= read
     return texts
-
-
-async def kept_texts(store: Store, bodies: Iterable[int]) -> dict[int, MainText]:
-    """The texts of bodies, by number, as far as the store keeps them."""
-    kept = await _kept(store, set(bodies))
-    return await asyncio.to_thread(lambda: {number: _unpacked(data) for number, (_, data) in kept.items()})
 
 
 async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import json
 import re
 import sqlite3
 import subprocess
@@ -150,12 +151,11 @@ def _make(path: Path, sizes: Sequence[int]) -> None:
     db.execute("INSERT INTO hash_key (id, key) VALUES (1, ?)", (HASH_KEY,))
     sql = load_queries()
     insert = "INSERT OR IGNORE" + sql["insert_url"].removeprefix("INSERT")  # of two with one hash, there is the first
-    enqueue = "INSERT OR IGNORE" + sql["enqueue"].removeprefix("INSERT")
     for turn in range(ROUNDS):
         for site, size in enumerate(sizes, 1):
             rows = list(_urls(site, range(turn, size, ROUNDS)))
             db.executemany(insert, rows)
-            db.executemany(enqueue, [row[:1] for row in rows])
+            db.execute(sql["enqueue"], {"numbers": json.dumps([row[0] for row in rows])})
         db.commit()
     db.close()
     asyncio.run(_open(path))

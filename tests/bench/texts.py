@@ -1,8 +1,9 @@
 """Compares ways to turn a page into Markdown: on articles with known texts, and on pages of manuals.
 
 `--articles DIR` is a clone of scrapinghub/article-extraction-benchmark: 181 articles with their texts, judged as its
-own `evaluate.py` judges (runs of four words). `--realweb DIR` is the folder of `python -m tests.bench web`. The rules
-of :func:`expected` say what must be kept of a page of a manual; the Markdown is rendered, and searched for it.
+own `evaluate.py` judges (runs of four words), but without `<h1>`: its texts have no headlines, and Markdown needs them.
+`--realweb DIR` is the folder of `python -m tests.bench web`. The rules of :func:`expected` say what must be kept of a
+page of a manual; the Markdown is rendered, and searched for it.
 
 Ways whose libraries are missing are left out: trafilatura, readability-lxml and markdownify are not installed by the
 extra `dev`.
@@ -93,7 +94,7 @@ def _judge_articles(name: str, way: Callable[[str], str], folder: Path) -> list[
     start = time.process_time()
     found = {key: way(html) for key, html in pages.items()}
     each = (time.process_time() - start) / len(pages)
-    scores = [_overlap(truth[key].get("articleBody", ""), _text(rendered(found[key]))) for key in truth]
+    scores = [_overlap(truth[key].get("articleBody", ""), _below_title(rendered(found[key]))) for key in truth]
     precision = mean(score[0] for score in scores if score[0] is not None)
     recall = mean(score[1] for score in scores if score[1] is not None)
     f1 = 2 * precision * recall / (precision + recall)
@@ -290,9 +291,13 @@ def rendered(markdown: str) -> str:
     return _MARKDOWN.render(markdown)
 
 
-def _text(html: str) -> str:
+def _below_title(html: str) -> str:
     body = LexborHTMLParser(html).body
-    return "" if body is None else body.text(separator=" ")
+    if body is None:
+        return ""
+    for node in body.css("h1"):
+        node.decompose()
+    return body.text(separator=" ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,10 +161,33 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
         book = {(row["table"], row["column"]): row for row in csv.DictReader(file)}
     assert (book["draws", "chars"]["type"], book["draws", "kind"]["type"]) == ("number", "string")
     assert book["draws", "chars"]["meaning"].endswith("length(title)")
-    (judged,) = (check.judged for check in check_appendix(folder) if "own variables" in check.title)
-    assert judged == "3 estimates of 3 variables"
+    (judged,) = (check.judged for check in check_appendix(folder) if "give the estimates" in check.title)
+    assert judged == "8 estimates, 0 changes among them"
     _replace(folder / "tables" / "draws.csv", ",4.0,text/html,", ",,text/html,")
     assert "chars has 1 units, and draws.csv 0 values" in faults(folder)
+
+
+async def test_a_panel_has_the_values_of_both_waves_and_repeats_its_changes(tmp_path: Path) -> None:
+    first, second = [await sampled(sqlite(_made(tmp_path / name))) for name in ("first", "second")]
+    try:
+        await write_appendix(second, tmp_path / "panel", Study(variables={"chars": "5"}), now=NOW, earlier=first)
+    finally:
+        for store in (first, second):
+            await store.close()
+    assert faults(tmp_path / "panel") == []
+    (page,) = (row for row in rows(tmp_path / "panel", "draws") if row["page_id"])
+    assert (page["chars"], page["earlier_chars"], page["earlier_answer"]) == ("5.0", "5.0", "200")
+    (judged,) = (check.judged for check in check_appendix(tmp_path / "panel") if "give the estimates" in check.title)
+    assert judged == "12 estimates, 6 changes among them"
+    for recipe in ("recipe.R", "recipe.py"):
+        assert '"change of answer 200"' in (tmp_path / "panel" / recipe).read_text()
+    _replace(tmp_path / "panel" / "tables" / "draws.csv", "not said,5.0\n", "not said,\n")
+    assert "change of chars has 1 units, and draws.csv 0 values" in faults(tmp_path / "panel")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 async def test_variables_need_a_sample(opener: Opener, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from crawler.reasons import ErrorKind
 from tests.contract.visits import NOW, Harness, request
 from tests.records import replace
 
-_MOST_BYTES = 20_000  # of a body: the store keeps them all alike
+_MOST_BYTES = 5_000  # of a body: the store keeps them all alike
 _STATUS = re.compile(rb"HTTP/\d\.\d (\d{3})")
 _ANY = Scope(ScopeSettings(ScopeMode.ANY), ())
 

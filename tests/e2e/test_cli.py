@@ -23,7 +23,7 @@ from crawler.errors import StoreError
 from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
 from crawler.version import VERSION
-from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start, until
+from tests.command import HASTY, LOOPBACK, crawler, finish, forking_python, here, little_room, start, until
 from tests.orphans import BOUND
 from tests.web import LoopbackWeb
 
@@ -118,7 +118,7 @@ def test_a_finished_crawl_and_the_commands_that_read_it(web: LoopbackWeb, db_pat
 
 def test_without_a_terminal_only_the_summary_is_printed(web: LoopbackWeb, db_path: Path) -> None:
     options = [option for option in LOOPBACK if option != "--no-progress"]
-    ended = crawler("run", web.url("a.test"), "--delay", "0", *options, "--db", db_path, fresh=True)
+    ended = crawler("run", web.url("a.test"), "--delay", "0", *options, "--db", db_path)
     assert (ended.code, ended.err) == (0, "")
     assert "\x1b" not in ended.out
     assert ended.out.startswith("Ended")
@@ -198,7 +198,7 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
 
     web.sites["a.test"] = chain(20) | {"/1": slow}
     options = ("--config", hasty, *LOOPBACK, "--db", db_path)
-    process = start("run", web.url("a.test"), *options, fresh=True)
+    process = start("run", web.url("a.test"), *options)
     assert asked.wait(300)
     process.send_signal(number)
     ended = finish(process)
@@ -328,7 +328,7 @@ def test_a_full_disk_ends_with_4_and_the_crawl_goes_on(web: LoopbackWeb, db_path
     assert "make room and run the same command again" in ended.err
     kept = states(db_path).get("fetched", 0)
     assert 0 < kept < 40
-    assert crawler(*options).code == 0
+    assert here(*options).code == 0
     assert states(db_path) == {"fetched": 41, "failed": 1}
 
 
@@ -416,7 +416,7 @@ def shell(command: str) -> tuple[int, str, str]:
 
 def test_a_closed_pipe_is_no_error(web: LoopbackWeb, db_path: Path) -> None:
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
-    me = f"{sys.executable} -m crawler"
+    me = f"{forking_python()} -m crawler"
     for command in (
         f"status --db {db_path}",
         f"status --json --db {db_path}",
@@ -531,6 +531,17 @@ def test_a_run_that_only_completes_a_crawl_exits_0(web: LoopbackWeb, db_path: Pa
     before = len(web.log)
     assert (here(*run, "--max-pages", "0").code, len(web.log) - before) == (0, 1), (
         "it asks for the robots.txt of b.test, and for no page"
+    )
+
+
+def test_a_run_that_completes_a_crawl_by_an_error_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    web.sites["a.test"] = {"/": Page("<a href=/gone>gone</a>")}
+    run = ("run", web.url("a.test"), web.url("b.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
+    web.sites["b.test"] = {"/robots.txt": Page("User-agent: *\nDisallow: /\n")}
+    assert here(*run, "--max-pages", "1").code == 0
+    ended = here(*run, "--max-pages", "0")
+    assert (ended.code, "nothing was crawled" in ended.err) == (0, False), (
+        "an answer to a link came, though a seed is closed"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sqlite3
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.demand = ""  # the value of Accept-Signature; a request that does not meet it is refused
         self.processes: list[bytes] = []
 
     def url(self, host: str, path: str) -> str:
@@ -47,6 +49,12 @@ class Handler(BaseHTTPRequestHandler):
         signed = {name: self.headers[name] for name in SIGNED if name in self.headers}
         self.server.asked.append((self.headers["Host"], self.path, signed))
         self.server.processes.append(subprocess.run(["ps", "-ewwo", "args"], capture_output=True, check=True).stdout)
+        if self.server.demand.partition(";")[0] not in self.headers["Signature-Input"]:
+            self.send_response(403)
+            self.send_header("Accept-Signature", self.server.demand)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         target = {"/": "/b", "/b": self.server.url("b.test", "/c")}.get(self.path)
         body = b"" if self.path == "/robots.txt" else b"<title>c</title>"
         self.send_response(302 if target else 200)
@@ -128,6 +136,24 @@ def _judge(
     keys = directory(read(key))
     for host, _, signed in server.asked:
         assert verdict(folder, keys, host, signed, form) == ("valid", set())
+
+
+def test_a_demand_for_another_signature_is_met_once_for_each_site(server: Server, tmp_path: Path, key: Path) -> None:
+    """The first request to each site is refused for its signature, sent again as asked, and the later ones are too."""
+    server.demand = 'x=("@authority" "@path" "signature-agent");created;expires;tag="web-bot-auth"'
+    ended = run(server, tmp_path, key)
+    assert ended.code == 0, ended.err
+    assert [(host[0], path) for host, path, _ in server.asked] == [
+        *[("a", "/robots.txt")] * 2,
+        ("a", "/"),
+        ("a", "/b"),
+        *[("b", "/robots.txt")] * 2,
+        ("b", "/c"),
+    ]
+    with sqlite3.connect(tmp_path / "crawl.db") as db:
+        kinds = db.execute("SELECT status, error_kind FROM requests WHERE error_kind IS NOT NULL").fetchall()
+    assert kinds == [(403, "signature")] * 2
+    assert here("audit", "--db", tmp_path / "crawl.db").code == 0
 
 
 def test_the_private_key_is_nowhere_but_in_its_file(server: Server, tmp_path: Path, key: Path) -> None:

@@ -182,7 +182,7 @@ def test_registry_the_card_names_files_that_are_there(tmp_path: Path, path: str)
     assert extended["expected-user-agent"] == f"TownCrawler/{VERSION} (+mailto:{MAIL})"
     assert (extended["rfc9309-product-token"], extended["trigger"]) == ("TownCrawler", "crawler")
     assert extended["purpose"] == "archive, research"
-    assert "License" in extended["rfc9309-compliance"]
+    assert extended["rfc9309-compliance"] is True
     assert 'href="signature-agent-card.json"' in text_of_page(tmp_path)
 
 
@@ -208,7 +208,7 @@ def test_draft_key_distribution_and_discovery(tmp_path: Path, served: str, path:
     if not path:
         agent = settings_from({"identity.signature_agent": served}, source="test").identity.signature_agent
         signer = WebBotAuth(KeyFile(key), agent, SignatureForm.DICTIONARY, 60)
-        signed = signer.headers("example.org", SystemClock().now())
+        signed = signer.headers("GET", "https://example.org/a?b", "example.org", {}, SystemClock().now())
         assert discovered_identity(tmp_path, "example.org", signed) == "valid"
 
 
@@ -263,7 +263,7 @@ def test_the_directory_that_nginx_serves_is_valid(tmp_path: Path) -> None:
             assert headers.get_all(name) == [value]
         agent = settings_from({"identity.signature_agent": origin}, source="test").identity.signature_agent
         signer = WebBotAuth(KeyFile(key), agent, SignatureForm.DICTIONARY, 60)
-        signed = signer.headers("example.org", SystemClock().now())
+        signed = signer.headers("GET", "https://example.org/a?b", "example.org", {}, SystemClock().now())
         assert discovered_identity(tmp_path, "example.org", signed) == "valid"
         for name in ("nginx.conf", "_headers"):
             assert (tmp_path / "www" / name).exists()

@@ -89,8 +89,9 @@ def linearised_errors(folder: Path) -> list[float]:
             return await drawn_of(store, made, {}, NOW)
 
     drawn, errors = asyncio.run(read()), []
+    columns = {measure.what: measure.values for measure in drawn.measures}
     for name in ("disallowed by robots.txt", "size"):
-        values = np.array(drawn.values(name))
+        values = np.array(columns[name])
         weight = np.where(np.isnan(values), 0, drawn.sample.weight)
         mean = weight @ np.nan_to_num(values) / weight.sum()
         errors.append(drawn.sample.total((values - mean) / weight.sum()).standard_error)
@@ -115,9 +116,11 @@ def test_r_gives_the_estimates_again(crawled: Path, tmp_path: Path, design: str)
     if not has_survey():
         pytest.skip("R or its package survey is not installed")
     folder = appendix(crawled, tmp_path, design)
-    lines = re.findall(r"^(?:disallowed|size)\s+(\S+)\s+(\S+)$", run(folder, "Rscript", "recipe.R"), re.M)
+    printed = run(folder, "Rscript", "recipe.R")
+    lines = re.findall(r"^(?:disallowed by robots.txt\t|size\t|disallowed +)(\S+)\s+(\S+)$", printed, re.M)
     found = [(float(value), float(error)) for value, error in lines]
     assert len(found) == 3
+    assert re.search(r"^answer 200\t0\.\d+\t0\.\d+$", printed, re.M), "a share of a label is one number"
     assert [value for value, _ in found] == pytest.approx([ours for ours, _ in estimates(folder).values()], rel=1e-5)
     share, size = linearised_errors(folder)
     frame = 4 * FRAME  # the third is the total of the first
@@ -129,8 +132,9 @@ def test_svy_gives_the_estimates_again(crawled: Path, tmp_path: Path, design: st
     if find_spec("svy") is None:
         pytest.skip("the package svy is not installed")
     folder = appendix(crawled, tmp_path, design)
-    found = [line.split() for line in run(folder, sys.executable, "recipe.py").splitlines()]
-    assert [name for name, *_ in found] == ["disallowed", "size"]
+    lines = [line.split("\t") for line in run(folder, sys.executable, "recipe.py").splitlines()]
+    assert "answer 200" in {name for name, *_ in lines}
+    found = [line for line in lines if line[0] in ("disallowed by robots.txt", "size")]
     ours = [value for value, _ in estimates(folder).values()]
     assert [float(value) for _, value, _ in found] == pytest.approx(ours[:2], rel=1e-9)
     if design in EXACT_IN_SVY:

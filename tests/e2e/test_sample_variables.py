@@ -78,8 +78,8 @@ def test_variables_are_estimated_overall_and_by_site(waves: tuple[Path, Path], l
 def test_changes_between_two_waves_use_the_same_units(waves: tuple[Path, Path]) -> None:
     first, second = waves
     found = estimates(second, "--since", first, "--variable", "bytes=body_bytes")
-    change = found["change of bytes", "pages, since the earlier wave"]
-    assert change["value"] == found["change of size", "pages, since the earlier wave"]["value"]
+    change = found["change of bytes", "pages in both waves"]
+    assert change["value"] == found["change of size", "pages in both waves"]["value"]
     assert 0 < change["value"] <= 40
     single = found["bytes", "pages"]["standard_error"]
     assert change["standard_error"] < single / 5, "both waves have the same pages, so their sizes covary"

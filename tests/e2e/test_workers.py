@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from crawler.clock import boot_s
 from crawler.demo.pages import Page, plain, redirect
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.workers import is_alive
@@ -23,7 +24,7 @@ from tests.command import HASTY, LOOPBACK, Started, crawler, finish, here, start
 from tests.postgres import Cluster, cluster
 from tests.web import LoopbackWeb
 
-WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\npatience = 2\n"
+WORKERS_SETTINGS = HASTY + "total_timeout = 20\n[workers]\npatience = 60\n"
 
 
 @pytest.fixture(scope="module")
@@ -278,15 +279,18 @@ def test_teams_that_begin_at_once_are_one_run(
 
 
 def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
-    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+    postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS.replace("total_timeout = 20", "total_timeout = 2"))
     db = postgres.make_store()
     first = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
     first.send_signal(signal.SIGSTOP)
-    newer = (*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
-    until(lambda: crawler(*newer).code == 0, "a lease that ends")
+    end_of_lease = "SELECT pg_sleep(lease_until - extract(epoch FROM clock_timestamp())) FROM worker"
+    postgres.psql(end_of_lease, postgres.name_in(db))
+    newer = crawler(*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
+    assert newer.code == 0, newer.err
     first.send_signal(signal.SIGCONT)
     ended = finish(first)
     assert (ended.code, ended.err) == (3, "")
@@ -300,20 +304,23 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=200)
-    offer = Page("RUP-CGI: /cgi\nAuthentifier: none\n", content_type="text/plain", delay_s=1.0)
+    offer = Page("RUP-CGI: /cgi\nAuthentifier: none\n", content_type="text/plain")
     loopback.sites["rup.web.test"] = {"/robots.txt": plain("User-agent: *\n"), "/rupinfo.txt": offer}
-    (tmp_path / "slow.toml").write_text(WORKERS_SETTINGS.replace("delay = 0.05", "delay = 4"))
+    (tmp_path / "slow.toml").write_text(WORKERS_SETTINGS.replace("delay = 0.05", "delay = 600"))
     db, site = postgres.make_store(), loopback.url("rup.web.test")
     crawl = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
     auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), "--db", db)
-    until(lambda: len(loopback.hits("rup.web.test")) == 1, "the auxiliary run's first request")
+    until(lambda: look(db, "SELECT count(*) FROM requests WHERE run_id = 2") == [(1,)], "the auxiliary run's request")
+    lease = "SELECT commits, lease_until FROM worker WHERE run_id = 2"
+    ((commits, until_then),) = look(db, lease)
+    until(lambda: look(db, lease)[0][1] > until_then, "a renewal in the pause behind the request")
+    assert look(db, lease)[0][0] == commits
     status = json.loads(here("status", "--db", db, "--json").out)
     assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
-    ended = finish(auxiliary)
-    assert (ended.code, ended.err) == (0, "")
-    assert "RUP-CGI" in ended.out
-    assert len(loopback.hits("rup.web.test")) == len(look(db, "SELECT url FROM requests WHERE run_id = 2")) == 2
+    auxiliary.send_signal(signal.SIGINT)
+    assert finish(auxiliary).code == 3
+    assert len(loopback.hits("rup.web.test")) == len(look(db, "SELECT url FROM requests WHERE run_id = 2")) == 1
     assert here("control", "stop", "--db", db).code == 0
     assert finish(crawl).code == 3
     assert "stopped by the operator" in here("status", "--db", db).out
@@ -358,8 +365,9 @@ def mortal() -> Iterator[Cluster]:
 
 
 def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
-    mortal: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+    mortal: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
+    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS.replace("patience = 60", "patience = 0.2"))
     db = mortal.make_database()
     processes = [start(*options, *seeds, "--db", db, "--workers", workers) for workers in ("1", "2")]
     until(lambda: len(loopback.log) >= 20, "requests")
@@ -381,7 +389,6 @@ def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wa
     workers: str, mortal: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=50)
-    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS.replace("patience = 2", "patience = 60"))
 
     def asked(more: int) -> None:
         least = len(loopback.log) + more
@@ -401,8 +408,10 @@ def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wa
     asked(20)
     mortal.stop("immediate")
     process.send_signal(signal.SIGINT)
+    sent_s = boot_s()
     stopping = process.stderr.readline()
     assert stopping.startswith("crawler: SIGINT: stopping when the database answers, "), stopping
+    until(lambda: boot_s() - sent_s > 1.0, "the time after which a signal is a second one")
     process.send_signal(signal.SIGINT)
     (last,) = process.stderr.read().splitlines()
     assert "what was committed is kept" in last  # told of the end of the wait, or of a connection that failed just then

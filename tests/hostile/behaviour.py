@@ -81,12 +81,6 @@ class Exchange:
             self.writer.write(some)
         await self.writer.drain()
 
-    async def drip(self, octets: bytes, every_s: float = 0.1) -> None:
-        """Send octet after octet."""
-        for value in octets:
-            await self.send(bytes((value,)))
-            await asyncio.sleep(every_s)
-
     async def flood(self, block: bytes, every_s: float = 0.005) -> None:
         """Send the block until the client leaves."""
         while True:

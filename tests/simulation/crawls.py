@@ -26,7 +26,6 @@ from crawler.engine.parser_pool import PageReader, ReadingOptions
 from crawler.engine.recording import Recorder
 from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.engine.workbench import Workbench
-from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
@@ -81,21 +80,17 @@ async def session(
     memory: BodyMemory | None = None,
     reader: PageReader | None = None,
     domains: AbstractSet[str] = frozenset(),
-    bucket: Bucket | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
-    """A crawl ready to run on an opened store, which may be that of a bucket."""
+    """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
     try:
-        if bucket is not None:
-            await store.open_bucket()
-            await store.keep_bucket(bucket)
         known = await store.seeds()
         fresh = sorted(set(seeds) - set(known))
         places = [*await store.scope_urls(), *with_addresses(fresh, domains & set(fresh))]
         scope = Scope(options.scope, places, max_depth=options.limits.max_depth)
         limit = options.limits.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
-        robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group, bucket=bucket)
+        robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group)
         policy = CrawlPolicy(
             options.limits,
             options.politeness,

@@ -25,6 +25,7 @@ from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
 TERMS = "http://terms.test/all.xml"
+LINK = f'<link rel="license" type="application/rsl+xml" href="{TERMS}">'
 DAY_S = 86_400.0
 NO_TRAINING = '<license><prohibits type="usage">ai-train</prohibits></license>'
 LICENCE = plain(f'<rsl xmlns="https://rslstandard.org/rsl"><content url="/p/">{NO_TRAINING}</content></rsl>')
@@ -102,6 +103,9 @@ def test_a_licence_is_requested_once_for_all_sites_before_their_first_page(db_pa
     assert stated == [("license", url, "robots.txt")]
     assert found.audited() == set()
     assert found.audited("UPDATE site_file SET body = CAST(replace(body, '/p/', '/open') AS BLOB)") == {"/open"}
+    failed = "UPDATE request SET status = 500, error_kind = 'http' WHERE purpose = 'license'"
+    assert found.audited(failed) == {"/", "/open"}, "no page may be requested while its licence fails"
+    found.audited("UPDATE request SET status = 200, error_kind = NULL WHERE purpose = 'license'")
     assert found.audited("DELETE FROM site_file") == {"/", "/open"}
     reason = found.query("SELECT DISTINCT reason FROM urls WHERE reason_code = 'preference'")
     assert reason == [(f"preference: licence License: {url}",)]
@@ -152,6 +156,33 @@ def test_a_licence_behind_a_redirect_and_one_on_a_site_that_fails_for_a_while(db
     assert found.asked.count(("terms.test", "/all.xml")) == 3, "it is requested again after each failure"
     assert (found.codes()["a.test/p/1"], found.codes()["a.test/open"]) == ("preference", "fetched")
     assert found.ended == "nothing is left in the frontier"
+    assert found.audited() == set()
+
+
+def test_while_a_licence_fails_its_site_rests_and_answers_wait_for_it(db_path: Path) -> None:
+    """The licence of a robots.txt holds its site as a whole; that of a page leaves the page's answer unread."""
+    answers = {name: iter([Page("", status=503)] * 3) for name in ("a", "b")}
+    web: dict[str, Site] = {
+        "a.test": site("http://terms.test/a.xml"),
+        "b.test": {
+            "/robots.txt": plain(""),
+            "/": Page(f"{LINK.replace(TERMS, 'http://terms.test/b.xml')}<a href=/p/1>1</a>"),
+            "/p/1": Page("text"),
+        },
+        "terms.test": {
+            "/robots.txt": plain(""),
+            "/a.xml": lambda _: next(answers["a"], LICENCE),
+            "/b.xml": lambda _: next(answers["b"], LICENCE),
+        },
+    }
+    found = Crawled(db_path, web, UsePurpose.TRAIN_AI, seeds=2)
+    pages = [(host, path) for host, path in found.asked if host != "terms.test" and path != "/robots.txt"]
+    assert sorted(pages) == [("a.test", "/"), ("a.test", "/open"), ("b.test", "/"), ("b.test", "/p/1")]
+    assert [found.asked.count(("terms.test", f"/{name}.xml")) for name in "ab"] == [4, 4]
+    assert found.asked.index(("a.test", "/")) > found.asked.index(("terms.test", "/a.xml"))
+    assert found.query("SELECT max(attempts) FROM urls WHERE url LIKE '%.test/'") == [(0,)]
+    assert found.query("SELECT count(*) FROM unread_answer") == [(0,)]
+    assert found.audited() == set()
 
 
 def test_sites_that_name_licences_on_each_other_do_not_wait_for_ever(db_path: Path) -> None:
@@ -165,7 +196,6 @@ def test_sites_that_name_licences_on_each_other_do_not_wait_for_ever(db_path: Pa
     assert [found.codes()[f"{host}.test/"] for host in "ab"] == ["fetched", "fetched"]
 
 
-LINK = f'<link rel="license" type="application/rsl+xml" href="{TERMS}">'
 HEADER = (("Link", f'<{TERMS}>; rel="license"; type="application/rsl+xml"'),)
 INLINE = f"<script type='application/rsl+xml'><rsl><content url='/'>{NO_TRAINING}</content></rsl></script>"
 
@@ -173,11 +203,12 @@ INLINE = f"<script type='application/rsl+xml'><rsl><content url='/'>{NO_TRAINING
 def test_pages_name_licences_too_and_are_requested_once(db_path: Path) -> None:
     pages = {
         "/robots.txt": plain(""),
-        "/": Page("".join(f"<a href=/p/{n}>x</a>" for n in range(4)) + "<a href=/open>x</a>"),
+        "/": Page("".join(f"<a href=/p/{n}>x</a>" for n in range(5)) + "<a href=/open>x</a>"),
         "/p/0": Page(f"<title>0</title>{LINK}"),
         "/p/1": Page("<title>1</title>", headers=HEADER),
         "/p/2": Page(f"<title>2</title>{INLINE}"),
         "/p/3": Page("<title>3</title>"),
+        "/p/4": Page(f"<title>4</title>{LINK}", headers=(("X-Robots-Tag", "noindex"),)),  # it may not be kept unread
         "/open": Page(f"<title>open</title>{LINK}"),
     }
     web = {"a.test": pages, "terms.test": {"/robots.txt": plain(""), "/all.xml": LICENCE}}
@@ -185,7 +216,7 @@ def test_pages_name_licences_too_and_are_requested_once(db_path: Path) -> None:
     assert len(found.asked) == len(set(found.asked)), "an answer waits for its licence, and is not requested again"
     assert ("terms.test", "/all.xml") in found.asked
     codes = found.codes()
-    assert [codes[f"a.test/p/{n}"] for n in range(4)] == ["withheld", "withheld", "withheld", "fetched"]
+    assert [codes[f"a.test/p/{n}"] for n in range(5)] == ["withheld", "withheld", "withheld", "fetched", "noindex"]
     kept = found.query("SELECT title FROM pages WHERE body_sha256 IS NOT NULL AND title <> '' ORDER BY title")
     assert kept == [("3",), ("open",)]
     assert found.query("SELECT count(*) FROM unread_answer") == [(0,)]

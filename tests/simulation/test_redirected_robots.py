@@ -240,8 +240,7 @@ def test_a_target_is_asked_once_for_all_sites_that_redirect_to_it(db_path: Path,
     assert {hit.host for hit in web.log if hit.path == "/x"} == (set() if target else set(sites))
 
 
-@pytest.mark.parametrize("hosts", [40, 500])
-@pytest.mark.parametrize("body", ["", "User-agent: *\nDisallow: /x\n"])
+@pytest.mark.parametrize(("hosts", "body"), [(40, ""), (500, "User-agent: *\nDisallow: /x\n")])
 def test_a_path_is_requested_once_for_all_sites_that_redirect_to_it(db_path: Path, hosts: int, body: str) -> None:
     sites: dict[str, Site] = {
         f"s{n}.test": {"/robots.txt": redirect("http://b.test/rules"), "/": Page("x"), "/x": Page("x")}

@@ -17,9 +17,11 @@ from crawler.audit.of_dataset import audit_dataset
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, part
 from crawler.dataset.views import Views
-from crawler.demo.pages import Page, Site, plain, unavailable
+from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.errors import StoreError
 from crawler.frontier.buckets import bucket_of
+from crawler.model import Reading
+from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.rounds.driver import Driver
 from crawler.rounds.task import BucketTask
@@ -281,5 +283,67 @@ def test_requests_in_flight_are_given_up_at_a_second_signal(tmp_path: Path) -> N
         assert (await ended).code is EndCode.SIGNAL
         assert clock.loop.time() < 3.0
         assert [manifest.lost for manifest in dataset.manifests()] == [{}], "its result was written"
+
+    run_virtual(main)
+
+
+def test_a_robots_txt_a_main_site_and_a_licence_of_other_buckets_come_from_their_tasks(tmp_path: Path) -> None:
+    """The states equal those of a plain crawl. A site whose robots.txt leads elsewhere is asked for it once more."""
+    redirected, mirror, licensed, other, main_site = hosts_of_buckets(5)
+    terms = '<content url="/"><license><prohibits type="usage">ai-train</prohibits></license></content>'
+    robots, start = "User-agent: *\nDisallow: /x/\nCrawl-delay: 3\n", Page("<a href=/x/1>1</a><a href=/2>2</a>")
+    sites: dict[str, Site] = {
+        redirected: {"/robots.txt": redirect(f"http://{other}/robots.txt"), "/": start, "/2": Page("x")},
+        mirror: linking(2, f"User-agent: *\nHost: {main_site}\n"),
+        licensed: linking(1, f"User-agent: *\nLicense: http://{other}/terms.xml\n"),
+        other: {"/robots.txt": plain(robots), "/terms.xml": plain(f"<rsl>{terms}</rsl>")},
+        main_site: linking(0, f"User-agent: *\nHost: {main_site}\n"),
+    }
+    seeds = [f"http://{host}/" for host in (redirected, mirror, licensed)]
+    identity = replace(SETTINGS.identity, purpose=(UsePurpose.TRAIN_AI,))
+    reading = replace(SETTINGS.robots, reading=Reading.STRICT)
+    what = "SELECT url, state, reason_code FROM urls"
+
+    async def plainly(clock: VirtualClock) -> tuple[Counter[Any], Counter[str]]:
+        web = SimulatedWeb(clock, sites)
+        options = Options(politeness=SETTINGS.politeness, identity=identity, robots=reading)
+        await crawl(clock, tmp_path / "plain.db", web, seeds, options)
+        return Counter(await rows(tmp_path / "plain.db", what)), Counter(f"{hit.host}{hit.path}" for hit in web.log)
+
+    async def in_rounds(clock: VirtualClock) -> tuple[Counter[Any], Counter[str]]:
+        web = SimulatedWeb(clock, sites)
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make(seeds, replace(SETTINGS, identity=identity, robots=reading))
+        assert (await crawler.crawl()).code is EndCode.DONE
+        delays = dict.fromkeys((other, redirected), 3.0)
+        assert judge.violations(web.log, judge.Manners(delay_s=1.0, crawl_delay_s=delays)) == []
+        with Views(crawler.location) as views:
+            assert (await audit_dataset(views, clock.now())).violations == []
+            files = f"read_parquet('{crawler.location}/requests/*/*.parquet', filename = true)"
+            for name, site in views.fetch(f"SELECT DISTINCT filename, site FROM {files}"):
+                assert int(Path(name).stem) == views.bucket_of(site), "a site is asked by the task of its bucket"
+            return Counter(views.fetch(what)), Counter(f"{hit.host}{hit.path}" for hit in web.log)
+
+    (states, asked), (found, asked_in_rounds) = run_virtual(plainly), run_virtual(in_rounds)
+    assert found == states
+    assert {code for _, _, code in found} == {"fetched", "robots", "mirror", "preference"}
+    assert asked_in_rounds - asked == Counter([f"{redirected}/robots.txt", f"{mirror}/robots.txt"])
+
+
+def test_a_robots_txt_of_another_bucket_that_cannot_be_had_fails_its_site(tmp_path: Path) -> None:
+    one, other = hosts_of_buckets(2)
+    settings = replace(SETTINGS, robots=replace(SETTINGS.robots, give_up_after_s=600.0))
+
+    async def main(clock: VirtualClock) -> None:
+        sites: dict[str, Site] = {
+            one: {"/robots.txt": redirect(f"http://{other}/robots.txt"), "/": Page("x")},
+            other: {"/robots.txt": unavailable()},
+        }
+        crawler = Crawler(clock, SimulatedWeb(clock, sites), tmp_path)
+        crawler.make([f"http://{one}/"], settings)
+        assert (await crawler.crawl()).code is EndCode.DONE
+        with Views(crawler.location) as views:
+            assert views.fetch("SELECT url, reason_code FROM urls") == [(f"http://{one}/", "robots_given_up")]
+            assert (await audit_dataset(views, clock.now())).violations == []
 
     run_virtual(main)

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from crawler.rup.mail.smtp import SmtpMailer
 from crawler.rup.protocol.forms import GetIndex
 from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.rup.protocol.server import Client, FormAnswer, ServerOffer, answer_index
 from crawler.rup.protocol.units import Span
-from crawler.rup.server import index as rup_index
-from crawler.rup.server.index import IndexResponder
+from crawler.rup.server import responder as rup_responder
 from crawler.rup.server.own_robots import OwnRobots
+from crawler.rup.server.publish import Publisher
 from crawler.rup.server.rate_limit import RateLimiter
+from crawler.rup.server.responder import Responder
 from crawler.rup.server.store import RupStore
-from crawler.rup.server.tree import Scanned
+from crawler.rup.server.tree import Scanned, Tree
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
@@ -35,12 +37,19 @@ class Made:
             self.threads.append(threading.current_thread())
             return original(asked, offer, changes)
 
-        monkeypatch.setattr(rup_index, "answer_index", counted)
+        monkeypatch.setattr(rup_responder, "answer_index", counted)
 
 
 async def log(store: RupStore, *paths: str) -> None:
     async with store.transaction():
         await store.keep_scan(Scanned(changes=[Change(ChangeKind.NEW, EPOCH_S, path) for path in paths]), EPOCH_S)
+
+
+def responder(store: RupStore, folder: Path, clock: VirtualClock, burst: float = 120) -> Responder:
+    robots = OwnRobots("http://a.example", folder / "robots.txt", SimulatedWeb(clock, {}), clock)
+    offer, mailer = ServerOffer("http://a.example/rup", "http://a.example/"), SmtpMailer("127.0.0.1", 1)
+    made = Publisher(store, Tree(folder, "/"), offer, robots, mailer, clock, print, "rup@a.example", 60)
+    return Responder(made, RateLimiter(burst=burst))
 
 
 def test_an_index_is_made_in_a_thread_from_what_the_robot_may_know(
@@ -50,9 +59,7 @@ def test_an_index_is_made_in_a_thread_from_what_the_robot_may_know(
 
     async def main(clock: VirtualClock) -> None:
         store = await RupStore.open(tmp_path / "rup.db")
-        robots = OwnRobots("http://a.example", tmp_path / "robots.txt", SimulatedWeb(clock, {}), clock)
-        offer = ServerOffer("http://a.example/rup", "http://a.example/")
-        indexes = IndexResponder(store, offer, robots, clock, RateLimiter())
+        indexes = responder(store, tmp_path, clock)
 
         async def told(asked: GetIndex = DAY, agent: str = "indie") -> tuple[set[str], int]:
             answer = await indexes.answer(asked, Client("192.0.2.1", agent))
@@ -78,10 +85,7 @@ def test_an_index_of_many_changes_costs_as_many_requests(tmp_path: Path, monkeyp
 
     async def main(clock: VirtualClock) -> None:
         store = await RupStore.open(tmp_path / "rup.db")
-        robots = OwnRobots("http://a.example", tmp_path / "robots.txt", SimulatedWeb(clock, {}), clock)
-        indexes = IndexResponder(
-            store, ServerOffer("http://a.example/rup", "http://a.example/"), robots, clock, RateLimiter(burst=10)
-        )
+        indexes = responder(store, tmp_path, clock, burst=10)
         await log(store, *(f"/{number}" for number in range(7000)))
         client = Client("192.0.2.1", "indie")
         assert (await indexes.answer(DAY, client)).status == 200
@@ -91,7 +95,7 @@ def test_an_index_of_many_changes_costs_as_many_requests(tmp_path: Path, monkeyp
         assert (await indexes.answer(DAY, Client("192.0.2.2", "indie"))).status == 200
         await clock.sleep(3)
         assert (await indexes.answer(DAY, client)).status == 200
-        monkeypatch.setattr(rup_index, "MAX_INDEX_CHANGES", 6999)
+        monkeypatch.setattr(rup_responder, "MAX_INDEX_CHANGES", 6999)
         assert (await indexes.answer(DAY, client)).status == 400
         await store.close()
 

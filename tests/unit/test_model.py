@@ -46,5 +46,5 @@ def test_facts_are_frozen() -> None:
 
 def test_names_that_stand_in_stores_and_interfaces_stay() -> None:
     assert [*State] == ["queued", "fetched", "redirected", "excluded", "failed"]
-    assert " ".join(RobotsAction) == "parse free restricted defer given_up unreachable untrusted elsewhere"
+    assert " ".join(RobotsAction) == "parse free restricted defer given_up unreachable untrusted"
     assert all(kind.value == kind.name.lower() for kind in ErrorKind)

@@ -227,12 +227,12 @@ FAILED_FOR_GOOD = [
 NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}
 NO_SETTING_DECIDES |= {"refused_at_the_edge"}  # by the site
 NO_SETTING_DECIDES |= {"not_followed", "port"}  # by a function of the caller, and by the URL itself
-NO_SETTING_DECIDES |= {"other_bucket", "robots_elsewhere"}  # by a setting that never changes
+NO_SETTING_DECIDES |= {"other_bucket"}  # by a setting that never changes
 NO_SETTING_DECIDES.add("other_address")  # another address has been tried since
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
-    *("other_bucket", "robots_elsewhere", "port", "refused_at_the_edge"),
+    *("other_bucket", "port", "refused_at_the_edge"),
     *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten", "frame"),
     *("type", "address", "certificate", "no_name", "too_large", "no_sitemap", "no_rupinfo"),
 }

@@ -21,7 +21,7 @@ from crawler.url import host_of
 from tests.virtual_time import VirtualClock, VirtualLoop, run_virtual
 from tests.world.disk import on_virtual_time
 from tests.world.oracle import expected, page_end
-from tests.world.plan import DAY_S, Act, Event, Plan, draw_plan
+from tests.world.plan import DAY_S, Act, Event, Plan
 from tests.world.process import End, Process, Team, give, own_tasks, quiet_engine
 from tests.world.web import READABLE, Web
 from tests.world.witness import Witness
@@ -358,11 +358,6 @@ def shrink(plan: Plan, fails: Callable[[Plan], bool], most: int = 60) -> Plan:
             break
         plan = smaller
     return plan
-
-
-def small_world(seed: int, hosts: int = 6) -> Plan:
-    """One of the small worlds."""
-    return draw_plan(seed, hosts)
 
 
 def report(result: Result) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -25,7 +25,6 @@ from crawler.frontier.hints import HintCounts
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
 from crawler.rup.protocol.forms import Preferences, is_address
-from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.indexnow import Inbox, serving
 from crawler.rup.robot.session import robot
@@ -37,24 +36,34 @@ from crawler.store.location import db_argument
 from crawler.url import split
 
 T = TypeVar("T")
-Command = TypeVar("Command", bound=Callable[..., object])
+Command = Callable[..., int]
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 
-def _requests(command: Command) -> Command:
+def _requests(command: Decorated) -> Decorated:
     """Add the options of a command that sends requests: under the settings of the crawl, as a file changes them."""
     return db_option(config_option(hidden=True)(command))
 
 
-def _preferences(command: Command) -> Command:
-    """Add the options that set preferences."""
-    options = (
-        click.option("--latency", metavar="N-UNIT", help="Time between two reports, such as 1-day or 6-hour."),
-        click.option("--exclude", multiple=True, metavar="REGEX", help="No reports of paths that match."),
-        click.option("--include-only", multiple=True, metavar="REGEX", help="Reports only of paths that match."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def _with_preferences(command: Callable[..., int]) -> Command:
+    """Add the options that set preferences; the command gets them as one :class:`Preferences`."""
+
+    @click.option("--latency", metavar="N-UNIT", help="Time between two reports, such as 1-day or 6-hour.")
+    @click.option("--exclude", multiple=True, metavar="REGEX", help="No reports of paths that match.")
+    @click.option("--include-only", multiple=True, metavar="REGEX", help="Reports only of paths that match.")
+    @wraps(command)
+    def with_options(
+        *, latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...], **others: Any
+    ) -> int:
+        if exclude and include_only:
+            raise UsageError("--exclude and --include-only: the protocol allows only one of them")
+        for pattern in (*exclude, *include_only):
+            if not pattern or any(c.isspace() for c in pattern):
+                raise UsageError(f"{pattern!r}: a pattern must not be empty or contain blanks; write \\s for a blank")
+        wanted = Preferences(_span("--latency", latency), exclude or None, include_only or None)
+        return command(preferences=wanted, **others)
+
+    return with_options
 
 
 def _site(url: str) -> str:
@@ -66,15 +75,6 @@ def _span(name: str, text: str | None) -> Span | None:
     if text is not None and span is None:
         raise UsageError(f"{name} {text}: give a number, a hyphen and a unit, such as 7-day or 12-hour")
     return span
-
-
-def _wanted(latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...]) -> Preferences:
-    if exclude and include_only:
-        raise UsageError("--exclude and --include-only: the protocol allows only one of them")
-    for pattern in (*exclude, *include_only):
-        if not pattern or any(c.isspace() for c in pattern):
-            raise UsageError(f"{pattern!r}: a pattern must not be empty or contain blanks; write \\s for a blank")
-    return Preferences(_span("--latency", latency), exclude or None, include_only or None)
 
 
 def _email(address: str) -> str:
@@ -142,24 +142,12 @@ def info(site: str, db: str, config: Path | None, as_json: bool) -> None:
 @rup.command(no_args_is_help=True)
 @click.argument("site")
 @click.option("--email", required=True, metavar="ADDRESS", help="The address for reports.")
-@_preferences
+@_with_preferences
 @_requests
-def register(
-    site: str,
-    email: str,
-    latency: str | None,
-    exclude: tuple[str, ...],
-    include_only: tuple[str, ...],
-    db: str,
-    config: Path | None,
-) -> int:
+def register(site: str, email: str, preferences: Preferences, db: str, config: Path | None) -> int:
     """Ask SITE to mail reports of its changes to ADDRESS."""
-    name, preferences, address = _site(site), _wanted(latency, exclude, include_only), _email(email)
-
-    async def work(subscriber: Subscriber) -> Subscription:
-        return await subscriber.register(name, address, preferences)
-
-    done = _asked(work, name, db, config, make=True)
+    name, address = _site(site), _email(email)
+    done = _asked(lambda subscriber: subscriber.register(name, address, preferences), name, db, config, make=True)
     say(f"registered with {name}: a report every {done.latency} to {address}")
     return 0
 
@@ -178,27 +166,14 @@ def unregister(site: str, forget: bool, db: str, config: Path | None) -> int:
 @rup.command(no_args_is_help=True)
 @click.argument("site")
 @click.option("--email", metavar="ADDRESS", help="The new address for reports.")
-@_preferences
+@_with_preferences
 @_requests
-def modify(
-    site: str,
-    email: str | None,
-    latency: str | None,
-    exclude: tuple[str, ...],
-    include_only: tuple[str, ...],
-    db: str,
-    config: Path | None,
-) -> int:
+def modify(site: str, email: str | None, preferences: Preferences, db: str, config: Path | None) -> int:
     """Change the content, latency or address of reports. Options that are not given change nothing."""
-    name, preferences = _site(site), _wanted(latency, exclude, include_only)
-    address = None if email is None else _email(email)
+    name, address = _site(site), None if email is None else _email(email)
     if address is None and preferences == Preferences():
         raise UsageError("nothing to change: give --email, --latency, --exclude or --include-only")
-
-    async def work(subscriber: Subscriber) -> Subscription:
-        return await subscriber.modify(name, address, preferences)
-
-    done = _asked(work, name, db, config)
+    done = _asked(lambda subscriber: subscriber.modify(name, address, preferences), name, db, config)
     say(f"modified at {name}: a report every {done.latency} to {done.email}")
     return 0
 

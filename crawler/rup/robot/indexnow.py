@@ -66,7 +66,7 @@ class Inbox:
         return True
 
     def waiting(self) -> Iterator[Waiting]:
-        """The submissions that wait, by host. One at a time is in memory."""
+        """The submissions that wait, by host. One at a time is in memory. Each step reads a file, and so blocks."""
         for file in sorted(self._folder.glob("*.json")):
             try:
                 yield Waiting(file, read_post(json.loads(file.read_bytes())))

@@ -16,13 +16,8 @@ from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
-from crawler.session.crawl_session import (
-    crawl_policy,
-    fetch_settings,
-    request_signer,
-    require_contact,
-    require_usable_proxy,
-)
+from crawler.session.crawl_session import crawl_policy, fetch_settings
+from crawler.session.refusals import request_signer, require_contact, require_usable_proxy
 from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings

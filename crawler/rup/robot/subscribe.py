@@ -125,7 +125,9 @@ class Subscriber:
         cannot be asked now. One without proof is dropped.
         """
         tally, proven = SubmissionTally(), dict[tuple[str, str], bool | None]()
-        for file, submission in inbox.waiting():
+        waiting = inbox.waiting()
+        while (found := await asyncio.to_thread(next, waiting, None)) is not None:
+            file, submission = found
             if submission is not None:
                 sites, about = await self._hints.sites_of(submission.host), (submission.key_url, submission.key)
                 if about not in proven:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -25,32 +24,14 @@ from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.private_files import make_private
 from crawler.robots.records import product_token
 from crawler.rup.mail.smtp import SmtpMailer
-from crawler.rup.protocol.forms import (
-    MAX_FIELDS,
-    BadForm,
-    Confirm,
-    GetIndex,
-    Leave,
-    ModifyPreferences,
-    RupRequest,
-    read_form,
-    read_multipart,
-)
+from crawler.rup.protocol.forms import MAX_FIELDS, BadForm, Leave, RupRequest, read_form, read_multipart
 from crawler.rup.protocol.info import PATHS, write_info
-from crawler.rup.protocol.server import (
-    MAX_QUERY_SPAN,
-    Client,
-    FormAnswer,
-    Known,
-    ServerOffer,
-    decide,
-    refuse_for_now,
-)
+from crawler.rup.protocol.server import MAX_QUERY_SPAN, Client, FormAnswer, ServerOffer
 from crawler.rup.protocol.units import UNITS_S, Span
-from crawler.rup.server.index import IndexResponder
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.publish import Publisher
-from crawler.rup.server.rate_limit import RateLimiter, client_network
+from crawler.rup.server.rate_limit import client_network
+from crawler.rup.server.responder import Responder
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
@@ -94,12 +75,12 @@ async def serve(server: RupServer, host: str, port: int, note: Callable[[str], N
 
     Raises :class:`UsageError` if the settings or the address are unusable, and :class:`StoreError` if the store fails.
     """
-    async with _service(server, SystemClock(), note) as service:
+    async with _responder(server, SystemClock(), note) as responder:
         app = web.Application()
-        _add_routes(app, lambda: service)
+        _add_routes(app, lambda: responder)
         async with listening(app, host, port, grace_s=5.0) as bound:
-            note(f"serving {service.publisher.offer.url_base}rupinfo.txt on {_shown(*bound)}")
-            await service.publisher.run()
+            note(f"serving {responder.publisher.offer.url_base}rupinfo.txt on {_shown(*bound)}")
+            await responder.publisher.run()
 
 
 def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = _quiet) -> None:
@@ -109,12 +90,12 @@ def mount(app: web.Application, server: RupServer, note: Callable[[str], None] =
     start of the application to its end. To serve a domain of its own, mount it on a sub-application:
     ``app.add_domain("www.example.org", sub)``.
     """
-    running: list[_Service] = []
+    running: list[Responder] = []
 
     async def run(_: web.Application) -> AsyncIterator[None]:
-        async with _service(server, SystemClock(), note) as service:
-            running.append(service)
-            async with background_task(service.publisher.run(), lambda error: _tell_end(error, note)):
+        async with _responder(server, SystemClock(), note) as responder:
+            running.append(responder)
+            async with background_task(responder.publisher.run(), lambda error: _tell_end(error, note)):
                 yield
             running.clear()
 
@@ -127,17 +108,8 @@ def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
         note(f"the server makes no more reports: {error}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Service:
-    """A running server."""
-
-    publisher: Publisher
-    buckets: RateLimiter
-    indexes: IndexResponder
-
-
 @asynccontextmanager
-async def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AsyncIterator[_Service]:
+async def _responder(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AsyncIterator[Responder]:
     offer, tree = offer_of(server), _tree(server)
     fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
     for path in (server.db, Path(f"{server.db}.lock")):
@@ -149,9 +121,7 @@ async def _service(server: RupServer, clock: Clock, note: Callable[[str], None])
             robots = OwnRobots(split(offer.url_base).site, robots_file, fetcher, clock)
             mailer = SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password)
             sender = server.sender or _sender(offer)
-            publisher = Publisher(store, tree, offer, robots, mailer, clock, note, sender, server.scan_every_s)
-            buckets = RateLimiter()
-            yield _Service(publisher, buckets, IndexResponder(store, offer, robots, clock, buckets))
+            yield Responder(Publisher(store, tree, offer, robots, mailer, clock, note, sender, server.scan_every_s))
     finally:
         await store.close()
 
@@ -195,15 +165,15 @@ def _shown(host: str, port: int) -> str:
 # --- requests ---------------------------------------------------------------------------------------
 
 
-def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
+def _add_routes(app: web.Application, responder: Callable[[], Responder]) -> None:
     async def info(request: web.Request) -> web.Response:
-        await service().publisher.begun()
-        text = write_info(service().publisher.offer.info)
+        await responder().publisher.begun()
+        text = write_info(responder().publisher.offer.info)
         return web.Response(text=text, content_type="text/plain", charset="us-ascii")
 
     async def cgi(request: web.Request) -> web.Response:
-        await service().publisher.begun()
-        return await _cgi(service(), request)
+        await responder().publisher.begun()
+        return await _cgi(responder(), request)
 
     for path in PATHS:
         app.router.add_get(path, info)
@@ -211,19 +181,15 @@ def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
     app.router.add_post(CGI_PATH, cgi)
 
 
-async def _cgi(service: _Service, request: web.Request) -> web.Response:
+async def _cgi(responder: Responder, request: web.Request) -> web.Response:
     """Answer a request of a robot. The answer is always an HTML document, with a status of the draft, or 429 or 503."""
     client = Client(client_network(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
-    wait_s = service.buckets.wait_s(client.address, service.publisher.clock.now())
-    if wait_s > 0:
-        return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
+    if (refusal := responder.refusal(client)) is not None:
+        return _response(refusal)
     asked = await _asked(request)
-    if isinstance(asked, GetIndex):
-        answer = await service.indexes.answer(asked, client)
-    else:
-        if isinstance(asked, Leave) and request.method != "POST":
-            asked = replace(asked, sure=False)
-        answer = await _answer(service, asked, client, may_change=request.method != "HEAD")
+    if isinstance(asked, Leave) and request.method != "POST":
+        asked = replace(asked, sure=False)
+    answer = await responder.answer(asked, client, may_change=request.method != "HEAD")
     facts = {"request": type(asked).__name__, "client": client.address, "status": answer.status}
     _LOG.info("%s from %s: %d", *facts.values(), extra=facts)
     return _response(answer)
@@ -275,31 +241,3 @@ def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> RupRequest | BadFo
         return read_form([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS), *more])
     except ValueError:
         return BadForm(400, f"a form of more than {MAX_FIELDS} fields")
-
-
-async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client, *, may_change: bool) -> FormAnswer:
-    """Answer a request about a registration, in one transaction."""
-    publisher, store = service.publisher, service.publisher.store
-    async with store.transaction():
-        known = Known()
-        if isinstance(asked, Confirm | Leave):
-            known = Known(await store.registration_of_token(asked.token))
-        elif not isinstance(asked, BadForm | GetIndex):
-            new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
-            known = await store.known(asked.email, new_email, client.address)
-        answer, changed = decide(
-            asked,
-            known,
-            client,
-            publisher.offer,
-            now=publisher.clock.now(),
-            new_key=secrets.token_urlsafe(24),
-            new_token=secrets.token_urlsafe(24),
-        )
-        if not may_change:
-            return answer
-        for registration in changed:
-            await store.put(registration)
-    if changed:
-        publisher.report_now()
-    return answer

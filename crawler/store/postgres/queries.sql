@@ -64,17 +64,6 @@ WHERE follow IS NOT NULL ORDER BY source, number, id DESC
 ON CONFLICT (source, target)
 DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
 
--- name: enqueue
-INSERT INTO frontier (site_id, due_at, depth, url_id, is_revisit)
-SELECT site_of(u.id), u.due_at, u.depth, u.id,
-  EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id)::int
-FROM unnest(:id::bigint[]) AS t (id) JOIN url u ON u.id = t.id
-WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
-
--- name: dequeue
-DELETE FROM frontier f USING unnest(:id::bigint[]) AS t (id), url u
-WHERE u.id = t.id AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
-
 -- name: insert_main_text
 -- A worker may delete a body meanwhile: its row is locked before the text refers to it.
 INSERT INTO main_text (body_id, read_as, data)

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from crawler.rup.protocol.info import FoundInfo
 
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
+#: When a site may be asked that waits for a URL of another bucket, or that is of another bucket: never in this run.
+_NOT_IN_THIS_RUN = 1e11
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
 Row = dict[str, object]  # the parameters of a statement
@@ -93,7 +95,8 @@ class Committer:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             taken = sorted({outcome.adopted_host for outcome in batch.outcomes if outcome.adopted_host is not None})
             await self._sql.execute_many("adopt_host", [{"host": host, "now": batch.now} for host in taken])
-            await self._sql.execute("drop_unread", numbers=json.dumps([o.queued.id for o in batch.outcomes]))
+            read = [outcome.queued.id for outcome in batch.outcomes if not outcome.awaits_licence]
+            await self._sql.execute("drop_unread", numbers=json.dumps(read))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.apply_hints(hints, batch.now)
@@ -250,7 +253,7 @@ class Committer:
         return [o for o in outcomes if o.queued.id not in stale]
 
     async def _end_urls(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
-        await self._sql.execute_many("dequeue", [{"id": o.queued.id} for o in outcomes])
+        await self._offers.dequeue([o.queued.id for o in outcomes])
         await self._sql.execute_many(
             "end_url",
             [
@@ -259,7 +262,7 @@ class Committer:
                     "state": o.state,
                     "reason_code": o.reason.code,
                     "reason": o.reason.sentence,
-                    "attempts": o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
+                    "attempts": o.queued.attempts + _is_attempt(o),
                     "target": None if o.target is None else numbers.get(o.target),
                     "due_at": o.retry_at or 0.0,
                     "kind": o.queued.kind,
@@ -491,14 +494,22 @@ class Committer:
                     hops=wait.target.hops,
                 )
                 circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
-                until = 0.0 if circle.is_circle else wait.until
-                await self._sql.execute("set_robots_until", until=until, sites=json.dumps([wait.site_id]))
+                until, waiting = 0.0 if circle.is_circle else wait.until, [wait.site_id]
+                if self._offers.is_elsewhere(wait.target.site):
+                    until, waiting = _NOT_IN_THIS_RUN, [wait.site_id, target]
+                needs = f"{wait.target.site}{wait.target.path}"
+                await self._sql.execute("set_robots_until", until=until, needs=needs, sites=json.dumps(waiting))
+        for hold in batch.holds:
+            touched.add(hold.site_id)
+            await self._sql.execute(
+                "set_robots_until", until=hold.until, needs=hold.why, sites=json.dumps([hold.site_id])
+            )
         for answered in batch.targets_answered:
             rows = await self._sql.fetch("robots_waits", site=answered.site, path=answered.path)
             if woken := [row.site_id for row in rows if row.seen == "[]"]:
                 for row in await self._sql.fetch("end_robots_waits", sites=json.dumps(woken)):
                     touched |= {row.site_id, row.target_id}
-                await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps(woken))
+                await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=json.dumps(woken))
         return touched
 
     async def _store_refusals(self, news: SiteNews) -> None:
@@ -526,9 +537,7 @@ class Committer:
     async def _queue_refused(self, sites: list[int], codes: Collection[ReasonCode]) -> None:
         """Queue the URLs of sites that failed or were excluded for one of these reasons."""
         rows = await self._sql.fetch("refused_of", sites=json.dumps(sites), codes=json.dumps(sorted(codes)))
-        numbers = [row.id for row in rows]
-        await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
-        await self._offers.enqueue(numbers)
+        await self._offers.requeue([row.id for row in rows])
 
     async def forget_refusals(self, sites: Sequence[str], now: float) -> None:
         """Open sites that rest or are closed because of refusals, and queue what they refused."""
@@ -539,7 +548,7 @@ class Committer:
         await self._sql.execute("forget_refusals", sites=json.dumps(ids))
         walled = json.dumps([row.id for row in rows if row.is_walled])
         await self._sql.execute("forget_walls", sites=walled, now=now)
-        await self._sql.execute("set_robots_until", until=0.0, sites=walled)
+        await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
         await self._readiness.refresh({row.group_id for row in rows})
 
@@ -583,8 +592,7 @@ class Committer:
         """Queue the URLs that were excluded as a mirror's, if its site or a site on the way names another main site."""
         behind = await self._sql.fetch("urls_behind_mirrors", sites=json.dumps(sites))
         numbers = [row.id for row in behind]
-        await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
-        await self._offers.enqueue(numbers)
+        await self._offers.requeue(numbers)
         return await self._offers.groups(numbers)
 
     async def _claim(self, now: float, limits: ClaimLimits, urls: UrlLimits) -> list[Claim]:
@@ -651,6 +659,11 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
 def _resources(resources: tuple[Resource, ...]) -> str | None:
     named = [one._asdict() | {"registered_domain": registered_domain(one.host)} for one in resources]
     return json.dumps(named, ensure_ascii=False) if named else None
+
+
+def _is_attempt(outcome: Outcome) -> bool:
+    """Whether a visit counts among those that failed."""
+    return not outcome.awaits_licence and (outcome.retry_at is not None or outcome.state is State.FAILED)
 
 
 def _restores(outcome: Outcome) -> bool:

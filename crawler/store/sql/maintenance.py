@@ -25,7 +25,6 @@ _FORGETTING = (
     "forget_rank",
     "forget_text_signature",
     "forget_near_duplicate",
-    "dequeue",
 )
 
 
@@ -60,6 +59,7 @@ class Maintenance(StoreSection):
             await self._sql.execute("drop_unread", numbers=json.dumps(list(numbers)))
             for statement in _FORGETTING:
                 await self._sql.execute_many(statement, rows)
+            await self._offers.dequeue(numbers)
             await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])
             await self._sql.execute("computations_behind")
             await self._readiness.refresh(await self._offers.groups(numbers))

@@ -125,6 +125,10 @@ class Offers:
         self._key: int | None = None
         self.bucket: Bucket | None = None  # None: the store has the whole crawl
 
+    def is_elsewhere(self, site: str) -> bool:
+        """Whether the task of another bucket requests a site."""
+        return self.bucket is not None and self.bucket.other_of(site) is not None
+
     def forget(self) -> None:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
         self._sites.clear()
@@ -285,7 +289,18 @@ class Offers:
         if await self._sql.fetch("standing_sample"):
             sentence = ReasonCode.SAMPLE.sentence
             await self._sql.execute("leave_not_drawn", sentence=sentence, numbers=json.dumps(list(numbers)))
-        await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
+        await self._sql.execute("enqueue", numbers=json.dumps(list(numbers)))
+
+    async def dequeue(self, numbers: Collection[int]) -> None:
+        """Remove URLs from the frontier. To be called before a column changes of which the frontier has a copy."""
+        if numbers:
+            await self._sql.execute("dequeue", numbers=json.dumps(list(numbers)))
+
+    async def requeue(self, numbers: Collection[int]) -> None:
+        """Queue the excluded and failed URLs among these anew."""
+        if numbers:
+            await self._sql.execute("requeue", numbers=json.dumps(list(numbers)))
+            await self.enqueue(numbers)
 
     async def _offer_to_buckets(self, numbers: Collection[int]) -> None:
         await self._sql.execute("offer_to_buckets", numbers=json.dumps(list(numbers)))
@@ -390,8 +405,8 @@ class Offers:
         return requeued
 
     async def _write(self, changes: dict[int, tuple[UrlChange, int | None]], states: Mapping[int, str]) -> None:
-        moved = [{"id": n} for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
-        await self._sql.execute_many("dequeue", moved)
+        moved = [n for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
+        await self.dequeue(moved)
         await self._sql.execute_many(
             "change_url",
             [
@@ -409,7 +424,7 @@ class Offers:
                 for number, (change, found_on) in changes.items()
             ],
         )
-        await self.enqueue([row["id"] for row in moved])
+        await self.enqueue(moved)
 
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """The better offers that a lower depth of these pages makes to the URLs that they link or redirect to."""

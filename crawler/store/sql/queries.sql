@@ -62,7 +62,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
 -- The unclaimed groups that are ready first, and those with the longest wait: so many of each. A group comes with the
 -- last answer for a robots.txt that it waits for. waits_for is empty if the group waits for the next attempt of a URL,
 -- and not for its pause.
-SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
+SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(w.robots_needs, nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
 FROM (SELECT g.name, (SELECT s.name FROM site s
       WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
@@ -70,7 +70,8 @@ FROM (SELECT g.name, (SELECT s.name FROM site s
     g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
       WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id
+    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id,
+    (SELECT s.robots_needs FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_needs
   FROM (SELECT * FROM (SELECT * FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL
         ORDER BY ready_at LIMIT :first) AS first
       UNION ALL SELECT * FROM (SELECT * FROM politeness_group WHERE ready_at > :now AND claimed_by IS NULL
@@ -104,7 +105,7 @@ UPDATE politeness_group SET next_at = :next_at WHERE id = :id;
 -- name: set_robots_right
 -- No copy of a robots.txt that was received in the future is in force, because nobody knows its age. The wait for a file
 -- that could not be had begins anew. Returns the groups of the sites.
-UPDATE site SET robots_id = NULL, robots_until = coalesce(r.retry_at - r.fetched_at + :now, 0)
+UPDATE site SET robots_id = NULL, robots_until = coalesce(r.retry_at - r.fetched_at + :now, 0), robots_needs = NULL
 FROM robots_copy r WHERE r.id = site.robots_id AND r.fetched_at - :differ > :now RETURNING site.group_id;
 
 -- name: retries_ahead
@@ -214,7 +215,7 @@ ON CONFLICT (site_id) DO UPDATE SET target_id = excluded.target_id, path = exclu
   hops = excluded.hops;
 
 -- name: set_robots_until
-UPDATE site SET robots_until = :until WHERE id in_numbers(:sites);
+UPDATE site SET robots_until = :until, robots_needs = :needs WHERE id in_numbers(:sites);
 
 -- name: add_refusals
 -- Refusals only grow, whichever worker writes them last: walls and refused are those that came since its claim. A site
@@ -259,6 +260,11 @@ WHERE s.group_id in_numbers(:groups) AND s.robots_until <= :until AND s.rests_un
 -- The sites that wait for a URL; those that wait for the copy of the site alone, without a redirect, have no seen URLs.
 SELECT w.site_id, s.name, s.group_id, w.seen, w.hops FROM robots_wait w JOIN site s ON s.id = w.site_id
 WHERE w.target_id = (SELECT id FROM site WHERE name = :site) AND w.path = :path ORDER BY w.hops, w.site_id;
+
+-- name: asks
+-- The sites that wait for the robots.txt or a licence of a site of another bucket, each with the URL.
+SELECT s.name AS site, t.name || w.path AS url FROM robots_wait w JOIN site s ON s.id = w.site_id
+JOIN site t ON t.id = w.target_id WHERE t.other_bucket IS NOT NULL AND (w.path = '/robots.txt' OR w.seen = '[]');
 
 -- name: waits_for_itself
 -- Whether a site waits for a site that waits for it, over any number of others.
@@ -667,11 +673,21 @@ UPDATE url AS u SET state = t.state, reason_code = t.reason_code, reason = t.rea
 FROM given(:state text, :reason_code text, :reason text, :attempts int, :target bigint, :due_at float8, :kind text,
   :id bigint) WHERE u.id = t.id;
 
+-- name: enqueue
+-- Insert the frontier rows of the queued URLs of a JSON list from their own rows.
+INSERT INTO frontier (site_id, due_at, depth, url_id, is_revisit)
+SELECT site_of(id), due_at, depth, id, CASE WHEN EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id) THEN 1 ELSE 0 END
+FROM url WHERE id in_numbers(:numbers) AND state = 'queued' ON CONFLICT DO NOTHING;
+
+-- name: dequeue
+DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) IN (
+  SELECT site_of(id), due_at, depth, id FROM url WHERE id in_numbers(:numbers));
+
 -- name: requeue
--- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
+-- Queue the excluded and failed URLs of a JSON list anew, unless another worker has done so. The caller enqueues them.
 UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0,
   target = NULL
-WHERE id is_each(:id) AND state IN ('excluded', 'failed');
+WHERE id in_numbers(:numbers) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
 -- Make a known URL a named seed: it is no hop on the way from another URL.
@@ -758,7 +774,7 @@ WHERE c.id = s.robots_id;
 
 -- name: set_site_robots
 UPDATE site AS s SET robots_id = t.robots_id,
-  robots_until = t.robots_until, crawl_delay_s = t.crawl_delay_s, main_site = t.main_site
+  robots_until = t.robots_until, robots_needs = NULL, crawl_delay_s = t.crawl_delay_s, main_site = t.main_site
 FROM given(:robots_id bigint, :robots_until float8, :crawl_delay_s float8, :main_site text, :site_id bigint)
 WHERE s.id = t.site_id;
 

@@ -230,10 +230,9 @@ class RevisitRows:
             _, touched = await self._offers.store(admitted, None)
         asked = [hint for hint in latest if hint.source in ASKED_FOR and hint.kind is not HintKind.GONE]
         asked_numbers = [known[hint.url] for hint in asked if hint.url in known]
-        failed = [{"id": row.id} for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(asked_numbers))]
-        await self._sql.execute_many("requeue", failed)
-        await self._offers.enqueue([row["id"] for row in failed])
-        touched |= await self._offers.groups([row["id"] for row in failed])
+        failed = [row.id for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(asked_numbers))]
+        await self._offers.requeue(failed)
+        touched |= await self._offers.groups(failed)
         new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)
         return HintCounts(moved, new, len(latest) - moved - new - over, over), touched

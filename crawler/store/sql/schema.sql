@@ -86,6 +86,7 @@ CREATE TABLE site (                      -- scheme + host + port
   group_id INTEGER NOT NULL,             -- politeness_group.id
   robots_id INTEGER,                     -- robots_copy.id; the copy in force
   robots_until REAL NOT NULL DEFAULT 0,  -- until then its robots.txt is waited for, or asks for a pause
+  robots_needs TEXT,                     -- what its robots.txt waits for until then, if not for an answer of its own
   crawl_delay_s REAL,                    -- from the last robots.txt that was received
   main_site TEXT,
   other_bucket INT,                      -- the number of the bucket that requests the site; NULL: this one

@@ -252,7 +252,9 @@ class Store(ABC):
         """Let the sites ask again that have waited for another site since an earlier run, within a transaction."""
         rows = await self._sql.fetch("abandon_robots_waits")
         if rows:
-            await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
+            await self._sql.execute(
+                "set_robots_until", until=0.0, needs=None, sites=json.dumps([row.site_id for row in rows])
+            )
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
             groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
             await self._readiness.refresh({row.group_id for row in groups})
@@ -504,7 +506,7 @@ class Store(ABC):
         """Take queued URLs out of the frontier, each with its reason."""
         async with self._writing():
             await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
-            await self._sql.execute_many("dequeue", [{"id": number} for number, _ in numbers])
+            await self._offers.dequeue([number for number, _ in numbers])
             await self._sql.execute_many(
                 "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
             )
@@ -515,8 +517,7 @@ class Store(ABC):
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
         async with self._writing():
-            await self._sql.execute_many("requeue", [{"id": number} for number in numbers])
-            await self._offers.enqueue(numbers)
+            await self._offers.requeue(numbers)
             await self._readiness.refresh(await self._offers.groups(numbers))
             self._offers.forget()
 
@@ -735,6 +736,21 @@ class Store(ABC):
         async with self._writing():
             _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
             await self._readiness.refresh(touched, pages_per_site)
+
+    async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:
+        """The numbers of sites; those that the store does not know are added."""
+        async with self._writing():
+            return {name: numbers.site for name, numbers in (await self._offers.sites(sites)).items()}
+
+    @retrying
+    async def receive_news(self, news: SiteNews) -> None:
+        """Store news of sites of other buckets."""
+        async with self._writing():
+            await self._committer.commit_late(news)
+
+    async def asks(self) -> list[tuple[str, str]]:
+        """The sites that wait for the robots.txt or a licence of another bucket, each with the URL."""
+        return [(row.site, row.url) for row in await self._read.fetch("asks")]
 
     @retrying
     async def pause_after(self, over_at: float, pauses: Mapping[str, float]) -> None:

@@ -107,7 +107,7 @@ CREATE VIEW sites AS
          CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.wait_code
            WHEN s.rests_until THEN 'wall' ELSE 'robots' END AS wait_code,
          CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.waits_for
-           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) END AS waits_for,
+           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(s.robots_needs, nullif(r.note, ''), r.status) END AS waits_for,
          s.host, s.registered_domain, s.rest_count,
          nullif(s.rests_until, 0) AS rests_until, s.closed_at
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
@@ -231,14 +231,15 @@ CREATE VIEW seeds AS
          CASE
            WHEN u.state = 'fetched' OR (u.state = 'queued' AND p.url_id IS NOT NULL) THEN
              CASE WHEN u.reason_code IN ('noindex', 'withheld', 'not_kept', 'unread') THEN 'not_kept' ELSE 'fetched' END
-           WHEN u.state = 'queued' THEN
-             CASE WHEN g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back'
+           WHEN u.state = 'queued' OR u.reason_code = 'frame' THEN
+             CASE WHEN u.state = 'queued' AND g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back'
                WHEN r.action = 'defer' AND r.status = 'dns_no_name' THEN 'no_such_host'
                WHEN r.action = 'defer' AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
                  THEN 'silent'
                WHEN r.action = 'defer' AND r.status = 'wall' THEN 'walled'
                WHEN r.action = 'defer' THEN 'deferred'
-               ELSE 'waits' END
+               WHEN u.state = 'queued' THEN 'waits'
+               ELSE 'not_reached' END
            WHEN u.state = 'redirected' OR u.reason_code IN ('redirects', 'bad_redirect', 'redirect_circle', 'mirror_cycle')
              THEN 'redirects'
            WHEN u.reason_code = 'scope' AND w.n > 0 THEN 'left_scope'
@@ -248,8 +249,8 @@ CREATE VIEW seeds AS
            WHEN u.reason_code IN ('address', 'port', 'contact') THEN 'refused_address'
            WHEN u.reason_code = 'blocked' THEN 'blocked'
            WHEN u.reason_code = 'forgotten' THEN 'forgotten'
-           WHEN u.reason_code IN ('sample', 'frame') THEN 'not_drawn'
-           WHEN u.reason_code IN ('other_bucket', 'robots_elsewhere') THEN 'elsewhere'
+           WHEN u.reason_code = 'sample' THEN 'not_drawn'
+           WHEN u.reason_code = 'other_bucket' THEN 'elsewhere'
            WHEN u.state = 'excluded' THEN 'out_of_scope'
            WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
            WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
@@ -262,10 +263,10 @@ CREATE VIEW seeds AS
            ELSE 'silent'
          END AS outcome,
          CASE WHEN w.n > 0 THEN s.name || u.path END AS leads_to, u.state, u.reason_code, u.reason, s.fetched AS pages,
-         CASE WHEN u.state IN ('failed', 'queued') THEN coalesce(r.failing_since, p.gone_at) END AS failing_since,
-         CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN coalesce(nullif(r.note, ''), r.status) END
+         CASE WHEN u.state IN ('failed', 'queued') OR u.reason_code = 'frame' THEN coalesce(r.failing_since, p.gone_at) END AS failing_since,
+         CASE WHEN (u.state = 'queued' OR u.reason_code = 'frame') AND r.action = 'defer' THEN coalesce(nullif(r.note, ''), r.status) END
            AS robots_problem,
-         CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN r.failures END AS robots_attempts,
+         CASE WHEN (u.state = 'queued' OR u.reason_code = 'frame') AND r.action = 'defer' THEN r.failures END AS robots_attempts,
          CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.robots_until, s.rests_until, g.next_at) END AS next_at,
          ss.registered_domain, s.registered_domain AS leads_to_domain, w.seed_id AS url_id,
          CAST(NULL AS TEXT) AS source, CAST(NULL AS BIGINT) AS line, CAST(NULL AS TEXT) AS meant
@@ -372,7 +373,7 @@ CREATE VIEW requests_by_id AS
   FROM request;
 
 CREATE VIEW sites_by_id AS
-  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, rests_until, crawl_delay_s, main_site, fetched,
+  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, robots_needs, rests_until, crawl_delay_s, main_site, fetched,
          max_pages, first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 

@@ -38,7 +38,7 @@ async def set_right(sql: Statements, offers: Offers, readiness: Readiness, now: 
         await sql.execute("set_pace_right", id=number, next_at=pace.next_at)
     sites = await sql.fetch("set_robots_right", **terms)
     urls = [row.id for row in await sql.fetch("retries_ahead", latest=now + _LONGEST_RETRY_S)]
-    await sql.execute_many("dequeue", [{"id": number} for number in urls])
+    await offers.dequeue(urls)
     for number in urls:
         await sql.execute("set_retry_right", id=number, now=now)
     await offers.enqueue(urls)

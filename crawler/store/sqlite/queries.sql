@@ -9,16 +9,6 @@ SELECT id, path, state, reason_code, reason, depth, hops FROM url WHERE id IN (S
 INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod, by_domain)
 VALUES (:id, :path, :state, :reason_code, :reason, :depth, :found_on, :hops, :seed, :kind, :lastmod, :by_domain);
 
--- name: enqueue
--- Insert the frontier row of a queued URL from its own row.
-INSERT INTO frontier (site_id, due_at, depth, url_id, is_revisit)
-SELECT site_of(id), due_at, depth, id, EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
-FROM url WHERE id = :id AND state = 'queued' ON CONFLICT DO NOTHING;
-
--- name: dequeue
-DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id), due_at, depth, id FROM url
-  WHERE id = :id);
-
 -- name: insert_main_text
 -- Keep the text of a body, unless the body was deleted meanwhile.
 INSERT OR REPLACE INTO main_text (body_id, read_as, data)

@@ -498,7 +498,7 @@ async def test_runs_of_equal_settings_are_described_once(doctored: Doctored) -> 
     for number in range(40):
         doctored.run(slow if number == 20 else settings(), at=100 * number, end=100 * number + 50)
     lines = document(await audited(doctored)).splitlines()
-    assert sum(line.startswith("- The User-Agent was") for line in lines) == 2
+    assert sum(line.startswith("- Robot: ") for line in lines) == 2
     assert [line for line in lines if line.startswith("**Run")] == ["**Runs 1 to 20, 22 to 40**", "**Run 21**"]
     assert sum(line.startswith(f"| {number} | 20") for line in lines for number in range(1, 41)) == 40
 
@@ -611,7 +611,7 @@ async def test_a_report_that_cannot_be_written_leaves_the_old_one(doctored: Doct
 
 
 async def test_violations_past_the_bound_are_counted(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.audit.run_audit.MAX_LISTED", 2)
+    monkeypatch.setattr("crawler.audit.checks.MAX_LISTED", 2)
     doctored.run(settings())
     site = doctored.site("http://a.test")
     for n in range(5):

@@ -36,7 +36,6 @@ def test_a_path_is_allowed_under_the_line_that_allows_it() -> None:
         (copy(RobotsAction.DEFER, "503"), "could not be fetched (503)"),
         (copy(RobotsAction.GIVEN_UP, "timeout"), "could not be fetched (timeout)"),
         (copy(RobotsAction.UNREACHABLE, "address", "127.0.0.1 is a loopback address"), "is a loopback address"),
-        (copy(RobotsAction.ELSEWHERE, "redirect", "which another part requests"), "which another part requests"),
         (copy(RobotsAction.UNTRUSTED, "certificate", "the certificate has expired"), "the certificate has expired"),
     ],
 )

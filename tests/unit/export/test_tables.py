@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from crawler import parquet
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
+from crawler.parquet import url_number
 from crawler.store.sqlite.store import SqliteStore
 from crawler.store.views import ColumnType
 from tests.contract.visits import NOW
@@ -245,11 +246,15 @@ async def test_rows_that_were_added_since_a_run_are_a_further_file_of_a_folder(
         (page,) = db.execute("SELECT min(url_id) FROM page").fetchone()
         db.execute("UPDATE page SET fetched_at = ? WHERE url_id = ?", (NOW + 101, page))
         db.execute("UPDATE request SET run_id = 2 WHERE id = 1")
+        db.execute("UPDATE url SET depth = depth + 1 WHERE id = ?", (page,))
     added = {view: (await save("parquet", out, table=view, since=1)).written for view in views}
     links = (await store.query("SELECT count(*) AS n FROM links WHERE source_id = :page", {"page": page}))[0]["n"]
-    assert added == {"pages": 1, "links": links, "requests": 1, "urls": whole["urls"]}
+    assert added == {"pages": 1, "links": links, "requests": 1, "urls": 1}
     assert (await save("parquet", out, table="pages", since=1, where="depth > 99")).written == 0
     assert sorted(path.name for path in (out / "links").iterdir()) == ["run=000001.parquet", "run=000002.parquet"]
     assert pq.read_table(out / "links").num_rows == whole["links"] + links
+    updated = pq.read_table(out / "urls" / "run=000002.parquet").to_pylist()
+    assert [(row["depth"], row["url_id"]) for row in updated] == [(1, url_number(updated[0]["url"]))]
+    assert (await save("parquet", out, table="urls", since=1)).written == 1, "its own file is replaced"
     with pytest.raises(UsageError, match="for parquet"):
         await save("csv", out, since=1)

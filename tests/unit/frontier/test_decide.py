@@ -104,7 +104,6 @@ def test_before_a_fetch_that_robots_txt_refuses_for_a_purpose(
         (RobotsAction.GIVEN_UP, State.FAILED, "robots: given up, no usable answer for /robots.txt (403)"),
         (RobotsAction.UNREACHABLE, State.EXCLUDED, "address: private"),
         (RobotsAction.UNTRUSTED, State.FAILED, "private"),
-        (RobotsAction.ELSEWHERE, State.EXCLUDED, "robots: private"),
     ],
 )
 def test_before_a_fetch_of_a_site_closed_as_a_whole(action: RobotsAction, state: State, reason: str) -> None:

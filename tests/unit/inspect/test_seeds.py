@@ -68,6 +68,13 @@ def test_a_robots_txt_that_fails_is_an_outcome_of_its_own() -> None:
     assert {status: outcomes(State.FAILED, status)[code] for status in given_up} == given_up
 
 
+def test_a_site_that_a_frame_was_closed_without_is_not_taken_for_sampled() -> None:
+    seen = {"503": "deferred", "connect": "silent", "wall": "walled", None: "not_reached"}
+    assert {status: outcomes(State.EXCLUDED, status)[ReasonCode.FRAME] for status in seen} == seen
+    one = seed(Outcome.DEFERRED, ReasonCode.FRAME, robots_problem="503", robots_attempts=2, failing_since=0.0)
+    assert one.describe(100.0) == "frame; robots.txt: 503 (2 attempts since 1970-01-01T00:00:00Z)"
+
+
 def outcomes(state: State, robots_status: str | None = None) -> dict[ReasonCode, Outcome]:
     """What the view says of a seed in this state, for each reason."""
     db = sqlite3.connect(":memory:")

@@ -1,5 +1,7 @@
 """The contract of ``crawler page check --jsonl``."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from crawler.page import check
 from crawler.page.html import read_page
 from crawler.robots.rsl import licensed_page
 from crawler.robots.tdmrep import with_filed
+from tests.command import here
 
 
 def check_case(case: dict[str, Any], now: float = 0.0) -> dict[str, Any]:
@@ -96,3 +99,45 @@ def test_the_licences_of_a_page_are_shown_with_what_they_say() -> None:
     ]
     broken = check_case({**case, "html": inline.replace("</rsl>", ""), "headers": []})["preferences"]
     assert {(one["value"], "broken XML" in one["text"]) for one in broken} == {("n", True)}
+
+
+ROBOTS = """User-agent: *
+Disallow: /private/
+Content-Usage: train-ai=n
+Content-Signal: ai-input=no, use=reference
+License: https://terms.example/l.xml
+
+User-agent: Google-Extended
+Disallow: /essays/
+"""
+PAGE = b"HTTP/2 200\r\nX-Robots-Tag: nofollow\r\n\r\n<meta name=tdm-reservation content=1><p>text"
+LICENCE = "<rsl><content url='/'><license><prohibits type='usage'>search</prohibits></license></content></rsl>"
+
+
+def test_an_owner_learns_from_one_command_what_a_page_its_headers_and_site_files_say(tmp_path: Path) -> None:
+    files = {"robots.txt": ROBOTS.encode(), "l.xml": LICENCE.encode(), "page": PAGE, "tdmrep.json": b"[]"}
+    for name, octets in files.items():
+        (tmp_path / name).write_bytes(octets)
+
+    def asked(path: str, *others: str) -> dict[str, Any]:
+        told = here(
+            "page", "check", "--url", f"https://a.example{path}", *(tmp_path / name for name in ("page", *others))
+        )
+        assert told.code == 0, told.err
+        answer: dict[str, Any] = json.loads(told.out)
+        return answer
+
+    answer = asked("/essays/1", "robots.txt", "tdmrep.json", "l.xml")
+    assert answer["uses"] == {
+        "search": "refused: licence License: https://terms.example/l.xml",
+        "train-ai": "refused: line 3 of robots.txt, Content-Usage: train-ai=n",
+        "ai-input": "refused: line 4 of robots.txt, Content-Signal: ai-input=no, use=reference",
+        "archive": "allowed",
+        "research": "refused: META tdm-reservation: 1",
+    }
+    assert (answer["index"], answer["follow"], answer["archive"], answer["wall"]) == (True, False, False, None)
+    assert set(asked("/private/1", "robots.txt")["uses"].values()) == {"not requested: line 2, Disallow: /private/"}
+    assert asked("/a")["uses"]["search"] == "allowed"
+    (tmp_path / "page").write_bytes(b"HTTP/1.1 403 Forbidden\ncf-mitigated: challenge\n\n")
+    assert asked("/a")["wall"] == "Cloudflare (cf-mitigated: challenge)"
+    assert "licence (.xml)" in here("page", "check", "--url", "https://a.example/", *[tmp_path / "page"] * 2).err

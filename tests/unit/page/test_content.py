@@ -45,6 +45,39 @@ def test_a_list_of_links_under_a_heading_is_left_out() -> None:
     assert "Related" not in said.plain
 
 
+def test_what_belongs_to_the_text_around_it_is_kept() -> None:
+    assert between(f"<p>These pages say what the command does:</p>{MENU}").count("[Chapter") == 2
+    title = "<div><h1>Function <a href=/a>core</a>::<a href=/b>a_name</a></h1></div>"
+    said = content_of_html(f"<body><div>{title}{SAID * 3}</div></body>").plain
+    assert "core::a_name" in said
+    row = f"<table><tr><td>size_t</td><td><a href=/f>f</a></td><td>{SAID}<ul><li>x</ul></td></tr></table>"
+    assert {"size_t", "f"} <= set(content_of_html(f"<body>{SAID * 3}{row}</body>").plain.split())
+    term = "<dl><dt>name(a, b=2)</dt><dd>" + SAID * 9 + "</dd></dl>"
+    assert content_of_html(f"<body><h1>name</h1>{term}</body>").plain.split("\n\n")[:2] == ["name", "name(a, b=2)"]
+
+
+def test_a_title_comes_once_and_the_first_sentence_behind_it() -> None:
+    parts = f"<h1>Title</h1><p>What this is, in a sentence of some words.</p><div><h1>Title</h1>{SAID * 9}</div>"
+    said = content_of_html(f"<body>{parts}</body>").plain
+    assert said.count("Title") == 1
+    assert said.startswith("What this is")
+
+
+def test_a_page_of_links_is_its_links() -> None:
+    assert content_of_html(f"<body><h1>Index</h1>{MENU}</body>").markdown.count("](page-link:") == 2
+
+
+def test_content_in_an_inline_element_is_kept_and_what_nobody_sees_is_not() -> None:
+    hidden = "<div style='display: none'><p>Said again for machines</p></div>"
+    figure = "<figure><img src=x><figcaption>Photo: an agency</figcaption></figure>"
+    code = "<figure><pre>x = 1</pre><figcaption>Listing 1</figcaption></figure>"
+    said = content_of_html(f"<body><div><span>{SAID * 3}{hidden}{figure}{code}{SAID * 3}</span></div></body>").plain
+    assert said.count("The command") == 6
+    assert "Listing 1" in said
+    assert "machines" not in said
+    assert "Photo" not in said
+
+
 def test_an_appendix_beside_nearly_all_of_a_long_page_is_kept() -> None:
     chapters = "".join(f"<section><h2>{n}</h2>{SAID * 20}</section>" for n in range(10))
     page = f"<body><h1>Manual</h1><div>{chapters}</div><div><h2>Appendix</h2>{SAID * 20}<pre>code</pre></div></body>"

@@ -65,7 +65,7 @@ def read(scheme: Scheme, statement: str) -> list[Preference]:
     [
         (UsePurpose.SEARCH, {Scheme.CONTENT_USAGE, Scheme.CONTENT_SIGNAL}),
         (UsePurpose.TRAIN_AI, {Scheme.CONTENT_USAGE, Scheme.CONTENT_SIGNAL, Scheme.TDMREP, Scheme.NOAI}),
-        (UsePurpose.AI_INPUT, {Scheme.CONTENT_SIGNAL, Scheme.TDMREP, Scheme.NOAI}),
+        (UsePurpose.AI_INPUT, {Scheme.CONTENT_USAGE, Scheme.CONTENT_SIGNAL, Scheme.TDMREP, Scheme.NOAI}),
         (UsePurpose.ARCHIVE, set()),
         (UsePurpose.RESEARCH, {Scheme.TDMREP}),
     ],

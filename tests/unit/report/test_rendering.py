@@ -22,8 +22,7 @@ from crawler.errors import UsageError
 from crawler.inspect.seeds import Outcome
 from crawler.model import State
 from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, PageRow, gather
-from crawler.report.rendering import render
-from crawler.report.run_settings import described_settings
+from crawler.report.rendering import described, render
 from crawler.report.write import require_html
 from crawler.robots.doubts import Doubt, Doubts
 from crawler.settings.loading import settings_from
@@ -206,15 +205,13 @@ async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> N
     await harness.reopen(settings=asdict(settings_from(options, source="test")))
     gathered = await gather(harness.store, "other.db", NOW)
     await harness.close()
-    described = dict(described_settings(gathered.runs[0]))
-    assert "(+mailto:you@example.org)" in described["Robot"]
-    assert described["Contact"] == "you@example.org"
-    assert described["Warning"] == "the certificates of b.test are not verified"
-    assert described["Pause per host"].startswith(
-        "the longest of 3 s, 5 × the time of the last response (30 s at most)"
-    )
-    assert described["Scope"] == "the seeds' registered domains; not what matches ^x"
-    assert described["Limits"].startswith("1,000 pages, 1 min 30 s, 10.5 MB per page")
+    words = dict(described(gathered.runs[0]))
+    assert "(+mailto:you@example.org)" in words["Robot"]
+    assert words["Contact"] == "you@example.org"
+    assert words["Warning"] == "the certificates of b.test are not verified"
+    assert words["Pause per host"].startswith("the longest of 3 s, 5 × the time of the last answer (30 s at most)")
+    assert words["Scope"] == "on the registered domains of its seeds; not what matches ^x"
+    assert words["Limits"].startswith("1,000 pages, 1 min 30 s, 10.5 MB per page")
 
 
 def test_a_missing_jinja_is_a_usage_error_that_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,13 +155,20 @@ def test_the_schemes_do_not_hide_one_another() -> None:
     assert {(value, line) for _, value, line in usage(text, "/a/b")} == {("n", 2), ("y", 3)}
 
 
-def test_rsl_license_is_of_the_whole_file() -> None:
-    text = "License: https://a.example/l.xml\nUser-agent: other\nDisallow: /\nLicense: https://a.example/m.xml\n"
-    found = rules(text).preferences.of("/x")
-    assert [(one.scheme, one.category, one.value, one.line) for one in found] == [
-        ("rsl", "license", "https://a.example/l.xml", 1),
-        ("rsl", "license", "https://a.example/m.xml", 4),
-    ]
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("L: a\nU: other\nL: b\nU: figtree\nL: c\nDisallow: /x\nL: d\n", "cd"),
+        ("L: a\nU: *\nL: b\nU: figtree\nDisallow: /x\n", "a"),
+        ("L: a\nL: b\nU: *\nDisallow: /x\n", "ab"),
+        ("U: *\nAllow: /\nL: a\n\nU: other\nL: b\n", "a"),
+        ("U: other\nL: b\nAllow: /\nL: c\n# one for all\n\nL: a\nL: d\n", "ad"),
+        ("U: other\nL: b\n", ""),
+    ],
+)
+def test_rsl_4_4_2_a_licence_in_the_group_of_the_robot_replaces_those_outside_groups(text: str, wanted: str) -> None:
+    text = text.replace("U:", "User-agent:").replace("L: ", "License: https://a.example/")
+    assert "".join(one.value[-1] for one in rules(text).preferences.of("/y")) == wanted
 
 
 def test_a_file_without_preferences_costs_nothing() -> None:

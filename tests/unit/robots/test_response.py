@@ -17,7 +17,7 @@ from crawler.model import (
 )
 from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import http_date, retry_after_s
-from crawler.robots.response import Follow, RobotsSettings, freshness, interpret, out_of_reach, shared
+from crawler.robots.response import Follow, RobotsSettings, freshness, interpret, shared
 from crawler.robots.text import parse
 from tests.records import replace
 
@@ -154,14 +154,6 @@ def test_a_bad_certificate_is_not_waited_for(hops: int) -> None:
     here = shared(copy, "https://b.test/robots.txt", settings=RobotsSettings(), previous=None, now=NOW + 60)
     assert (here.action, here.expires_at) == (RobotsAction.UNTRUSTED, copy.expires_at)
     assert here.note.startswith("https://b.test/robots.txt: ")
-
-
-def test_a_redirect_to_another_bucket_is_not_waited_for() -> None:
-    copy = out_of_reach("https://c.test/robots.txt", settings=RobotsSettings(), now=NOW)
-    assert (copy.action, copy.status, copy.retry_at) == (RobotsAction.ELSEWHERE, "redirect", None)
-    here = shared(copy, "https://b.test/robots.txt", settings=RobotsSettings(), previous=None, now=NOW + 60)
-    assert (here.action, here.expires_at) == (RobotsAction.ELSEWHERE, copy.expires_at)
-    assert here.note == f"https://b.test/robots.txt: {copy.note}"
 
 
 def test_a_refused_address_behind_a_redirect_defers() -> None:

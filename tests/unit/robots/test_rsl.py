@@ -41,6 +41,8 @@ def refused(document: bytes, path: str = "/a") -> set[UsePurpose]:
     return {purpose for purpose in UsePurpose if first_refusal(said, [purpose]) is not None}
 
 
+REPORTING = '<reporting type="audit" profile="https://profiles.example/audit"/>'
+LEGAL = '<legal type="warranty">ownership</legal>'
 PAID = '<payment type="training"><amount currency="USD">1</amount></payment>'
 
 
@@ -63,6 +65,10 @@ PAID = '<payment type="training"><amount currency="USD">1</amount></payment>'
         ([PAID], set(UsePurpose)),
         ([permits("non-commercial", "user")], set()),
         ([permits("newword")], set(UsePurpose)),
+        ([permits("DE EU", "geo")], set()),
+        ([permits("all") + REPORTING], set(UsePurpose)),
+        ([permits("all") + "<bond/>", permits("search") + LEGAL], {TRAIN, INPUT, ARCHIVE, RESEARCH}),
+        (['<x:permits type="usage">search</x:permits><x:bond/>'], set()),
         ([""], set()),
         ([], set()),
     ],
@@ -76,6 +82,8 @@ def test_the_most_special_content_that_covers_the_page_counts() -> None:
         content(permits("all")),
         content(prohibits("all"), url="/archive/*.html$"),
         content(prohibits("ai-all"), url="https://example.com/news/"),
+        content(prohibits("search"), url="/news/old/"),
+        content(permits("ai-train"), url="/news/old/"),
         content(prohibits("all"), url="https://other.example/"),
         content(permits("all"), url="/served/", more=' server="https://api.rslcollective.org"'),
     )
@@ -83,11 +91,12 @@ def test_the_most_special_content_that_covers_the_page_counts() -> None:
     assert refused(document, "/archive/1.html") == set(UsePurpose)
     assert refused(document, "/archive/1.html?x") == set()
     assert refused(document, "/news/1") == {TRAIN, INPUT}
+    assert refused(document, "/news/old/1") == set(UsePurpose) - {TRAIN}, "what a content does not say, a wider one may"
     assert refused(document, "/served/1") == set(UsePurpose), "a token of the server would be needed"
 
 
 def test_payment_users_and_server_are_recorded() -> None:
-    offers = (permits("search"), permits("commercial education", "user") + PAID)
+    offers = (permits("search"), permits("commercial education", "user") + permits("DE", "geo") + PAID)
     said = read_licence(rsl(content(*offers, more=' server="https://api.example/"'))).of(SITE, "/", URL)
     recorded = [(one.category, one.value) for one in said if one.value not in "yn"]
     assert recorded == [
@@ -95,6 +104,7 @@ def test_payment_users_and_server_are_recorded() -> None:
         ("payment", "training"),
         ("user", "permits commercial"),
         ("user", "permits education"),
+        ("geo", "permits de"),
     ]
     assert {(one.scheme, one.source, one.text) for one in said} == {("rsl", "licence", f"License: {URL}")}
 
@@ -117,12 +127,17 @@ def test_another_document_is_no_licence(body: bytes, why: str) -> None:
         read_licence(body)
 
 
+YEAR_S = 31_536_000
+
+
 def failed(status: int | None, kind: ErrorKind = ErrorKind.HTTP, at: float = 1.0) -> Failed:
     return Failed(URL, 0.0, at, (), kind=kind, status=status)
 
 
-def fetched(body: bytes) -> Fetched:
-    return Fetched(URL, 0.0, 1.0, (("Cache-Control", "max-age=1000"),), content_type="", charset=None, plain=body)
+def fetched(body: bytes, max_age_s: int = 1000) -> Fetched:
+    return Fetched(
+        URL, 0.0, 1.0, (("Cache-Control", f"max-age={max_age_s}"),), content_type="", charset=None, plain=body
+    )
 
 
 MOVED = Redirected(URL, 0.0, 1.0, (), status=301, location="http://b.example/l.xml")
@@ -132,6 +147,15 @@ MOVED = Redirected(URL, 0.0, 1.0, (), status=301, location="http://b.example/l.x
     ("answer", "until", "fails", "note", "moved_to"),
     [
         (fetched(rsl(content(permits("all")))), 1001.0, False, "", ""),
+        (fetched(rsl(content(permits("all"))), 31_536_000), 30 * 86_400.0 + 1, False, "", ""),
+        (fetched(b'<rsl max-age="2">' + content("").encode() + b"</rsl>", 31_536_000), 172_801.0, False, "", ""),
+        (
+            fetched(b'<rsl max-age="0">' + content("").encode() + b"</rsl>", 31_536_000),
+            30 * 86_400.0 + 1,
+            False,
+            "",
+            "",
+        ),
         (fetched(b"<html>"), 1001.0, False, "the document is <html>", ""),
         (failed(404), 7 * 86_400.0 + 1, False, "404", ""),
         (failed(403), 7 * 86_400.0 + 1, False, "403", ""),

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from crawler.page.headers import PDF
-from crawler.session import crawl_session as session
-from crawler.session.crawl_session import at_refused_addresses, refusals
+from crawler.session import refusals as module
+from crawler.session.refusals import at_refused_addresses, refusals
 from crawler.settings.settings import Settings
 
 URL = "https://a.example/"
@@ -26,7 +26,7 @@ def test_each_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "identity.contact" in no_contact
     documents = replace(known, fetch=replace(plain.fetch, types=(*plain.fetch.types, PDF)))
     assert told(documents, URL) == []
-    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
     (missing,) = told(documents, URL)
     assert "pypdfium2" in missing
     assert "[documents]" in missing

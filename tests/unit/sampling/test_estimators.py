@@ -344,21 +344,42 @@ def test_the_interval_of_regular_values_is_wider_than_the_textbooks_by_one_more_
     assert (many.low, many.high) == pytest.approx((4.5 - 1.96234 * error, 4.5 + 1.96234 * error), rel=1e-3)
 
 
-def test_differences_of_a_panel_hold() -> None:
-    """Two waves covary; pages that have come or gone have a value in one of them."""
+def test_changes_of_a_panel_hold() -> None:
+    """Two waves covary; pages that have come or gone have no change. Some shares change seldom, and some not at all."""
     web = Web(1000, 40)
     chance = np.random.default_rng(3)
     after = np.where(chance.random(web.pages) < 0.05, np.nan, web.links * 0.9 + chance.poisson(2, web.pages))
-    truth = float(np.nanmean(after) - web.links.mean())
+    kinds = [np.sign(chance.random(web.pages) - gone) * (chance.random(web.pages) < 0.1) for gone in (0.1, 0.5, 1)]
 
     def run(seed: int) -> dict[str, bool]:
         drawn = np.random.default_rng(seed).choice(web.pages, 150, replace=False)
         sample = Sample(np.full(150, 150 / web.pages))
-        found = sample.difference(web.links[drawn], after[drawn])
+        found = sample.mean((after - web.links)[drawn])
         assert found.standard_error < sample.mean(web.links[drawn]).standard_error
-        return {"links": found.low <= truth <= found.high}
+        held = {"links": found.low <= np.nanmean(after - web.links) <= found.high}
+        for n, kind in enumerate(kinds):
+            change = sample.share_change(kind[drawn])
+            assert change.low < change.value < change.high
+            held[f"share {n}"] = change.low <= kind.mean() <= change.high
+        return held
 
     require_coverage(run)
+
+
+def test_a_share_that_has_not_changed_may_have() -> None:
+    """No unit of 100 has come or gone: the exact bound of a share of 0 lies on both sides."""
+    change = Sample(np.full(100, 0.01)).share_change(np.zeros(100))
+    assert (change.value, change.low, change.lowest) == (0, -change.high, None)
+    assert change.high == pytest.approx(1 - 0.025 ** (1 / 100))
+    answered = np.arange(100) < 90
+    missing = Sample(np.full(100, 0.01), answered=answered).share_change(np.where(answered, 0, np.nan))
+    assert missing.lowest == -(missing.highest or 0)
+    assert (missing.highest or 0) > 0.1 > change.high, "the ten that are missing may all have come"
+
+
+def test_units_that_are_all_alike_have_no_interval_without_width() -> None:
+    assert np.isinf(Sample(np.full(100, 0.1)).mean(np.full(100, 5.0)).high)
+    assert Sample(np.ones(100)).mean(np.full(100, 5.0)).high == 5, "the whole population was drawn"
 
 
 def test_a_part_without_a_spread_is_not_known() -> None:

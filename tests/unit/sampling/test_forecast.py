@@ -77,9 +77,9 @@ def test_units_without_a_value_widen_the_interval() -> None:
     assert part.usual == pytest.approx(whole.usual * sqrt(2), rel=0.1)
 
 
-def test_a_stratum_may_have_one_unit_in_the_pilot() -> None:
+def test_strata_of_one_unit_in_the_pilot_show_no_spread() -> None:
     made = only(precision_of(pilot(np.array([1.0, 5.0])), [Stratum(10, 2, np.array([n])) for n in range(2)]))
-    assert (made.value, made.usual) == (3.0, 0.0)
+    assert (made.value, made.usual) == (3.0, np.inf)
 
 
 def test_what_the_sample_does_not_determine_is_infinite() -> None:

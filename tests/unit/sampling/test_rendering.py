@@ -13,6 +13,7 @@ from crawler.sampling.survey import Unit
     ("unit", "small", "large", "negative", "close"),
     [
         (Unit.SHARE, "25.6 %", "1234560.0 %", "-204800.0 %", "50.0010 % to 50.0020 %"),
+        (Unit.POINTS, "+25.6 points", "+1234560.0 points", "-204800.0 points", "+50.0010 points to +50.0020 points"),
         (Unit.BYTES, "0 B", "12.3 kB", "-2 kB", "0.5 B to 0.5 B"),
         (Unit.LINKS, "0.3", "12345.6", "-2048.0", "0.5000 to 0.5000"),
         (Unit.NUMBER, "0.256", "12,346", "-2,048", "0.5000 to 0.5000"),

@@ -23,6 +23,17 @@ async def test_each_name_gets_its_value(sql: str, rows: list[object]) -> None:
         assert await db.execute_fetchall("SELECT * FROM t") == [(1, 2, 1), (3, 4, 3)]
 
 
+@pytest.mark.parametrize("count", [31, 32, 33, 70])
+async def test_all_rows_of_a_long_insert_are_stored_in_their_order(count: int) -> None:
+    rows = [{"a": number, "b": "even" if number % 2 == 0 else None} for number in range(count)]
+    async with aiosqlite.connect(":memory:") as db:
+        await db.execute("CREATE TABLE t (a, b)")
+        sql = "INSERT INTO t (a, b) VALUES (:a, coalesce(:b, upper(:a || 'odd'))) ON CONFLICT DO NOTHING"
+        await ByPosition(db).executemany(sql, iter(rows))
+        expected = [(row["a"], row["b"] or f"{row['a']}ODD") for row in rows]
+        assert await db.execute_fetchall("SELECT * FROM t ORDER BY rowid") == expected
+
+
 async def test_one_name_is_bound_as_one_value() -> None:
     async with aiosqlite.connect(":memory:") as db:
         await db.execute("CREATE TABLE t (a)")

@@ -1,0 +1,84 @@
+"""What a bucket needs of the sites of others: the robots.txt that one redirects to, main sites, and licences.
+
+Only the task of its own bucket asks a site, so its pauses hold. A site that waits for a URL of another bucket waits in
+its store as for any URL of another site. Its task hands the ask over with its results. In the next round the task of
+the other bucket requests the URL, if it has no answer that holds, and publishes the answer with its results. The round
+after that has the answer in the store of the asker, where it holds as long as it holds there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from crawler.dataset.records import Answer, Ask
+from crawler.engine.outbox import Outbox
+from crawler.model import Failed, RobotsCopy
+from crawler.reasons import ErrorKind
+from crawler.robots.response import RobotsSettings, unanswered
+from crawler.robots.rsl import as_robots_copy, licence_file
+from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait, SiteNews
+from crawler.url import ROBOTS_PATH, split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+
+async def asks_of(store: Store, bucket: int) -> list[Ask]:
+    """The asks of a bucket, after its crawl."""
+    return [Ask(bucket, site, url) for site, url in await store.asks()]
+
+
+async def wait_for(asks: list[Ask], store: Store, outbox: Outbox) -> None:
+    """Let the sites of other buckets wait for their URLs in the store of the bucket that requests these."""
+    numbers = await store.site_numbers([ask.site for ask in asks])
+    for ask in asks:
+        place = split(ask.url)
+        outbox.add_robots_wait(RobotsWait(numbers[ask.site], ask.site, RobotsTarget(place.site, place.path), ()))
+
+
+async def answers_to(asks: list[Ask], store: Store) -> list[Answer]:
+    """The answers to the asks of other buckets, after the crawl."""
+    askers = dict[str, set[int]]()
+    for ask in asks:
+        askers.setdefault(ask.url, set()).add(ask.asker)
+    answers = []
+    for url, of in askers.items():
+        place, copy, file = split(url), None, None
+        site = await store.site(place.site)
+        if site is not None and place.path == ROBOTS_PATH:
+            copy = await _whole(site.copy, store)
+        elif site is not None:
+            file = await store.site_file(site.id, place.path)
+        answers.append(Answer(url, sorted(of), copy, file))
+    return answers
+
+
+async def _whole(copy: RobotsCopy | None, store: Store) -> RobotsCopy | None:
+    """A copy with its text, also if that is large."""
+    if copy is None or copy.body is not None:
+        return copy
+    return msgspec.structs.replace(copy, body=await store.robots_text(copy.sha256))
+
+
+async def receive_answers(answers: list[Answer], store: Store, settings: RobotsSettings, now: float) -> None:
+    """Put the answers of other buckets into the store. One that could not be had is a failure of its site."""
+    numbers = await store.site_numbers([split(answer.url).site for answer in answers])
+    news = SiteNews(now)
+    for answer in answers:
+        place = split(answer.url)
+        number, site = numbers[place.site], await store.site(place.site)
+        assert site is not None, "it has a number"
+        why = f"{answer.url} was not requested in time by the task of its bucket"
+        if place.path == ROBOTS_PATH:
+            copy = answer.copy or unanswered(why, settings=settings, previous=site.copy, now=now)
+            news.robots.append(RobotsNews(number, place.site, copy, None, None, answered_by=answer.url))
+        else:
+            before = await store.site_file(number, place.path)
+            failed = Failed(answer.url, now, now, kind=ErrorKind.TIMEOUT, detail=why)
+            previous = None if before is None else as_robots_copy(before)
+            file = answer.file or licence_file(failed, answer.url, settings=settings, previous=previous)
+            news.files[number, place.path] = file
+    if answers:
+        await store.receive_news(news)

@@ -1,0 +1,88 @@
+"""Answers to robots. A thread makes an answer to GetIndex, one at a time, and its size counts in the rate limit."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+
+from crawler.rup.protocol.forms import BadForm, Confirm, GetIndex, Leave, ModifyPreferences, RupRequest
+from crawler.rup.protocol.server import (
+    TOO_MUCH,
+    Client,
+    FormAnswer,
+    Known,
+    answer_index,
+    decide,
+    refuse,
+    refuse_for_now,
+)
+from crawler.rup.server.publish import Publisher
+from crawler.rup.server.rate_limit import RateLimiter
+
+#: The most changes in an answer, and how many changes count as one more request.
+MAX_INDEX_CHANGES = 100_000
+CHANGES_PER_REQUEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Responder:
+    """Answers the requests of robots to the server of ``publisher``. Its methods raise :class:`StoreError`."""
+
+    publisher: Publisher
+    limiter: RateLimiter = field(default_factory=RateLimiter)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def refusal(self, client: Client, cost: float = 1, what: str = "requests") -> FormAnswer | None:
+        """The answer to a client that has sent too much; ``None`` if it may send a request of this cost."""
+        wait_s = self.limiter.wait_s(client.address, self.publisher.clock.now(), cost)
+        return refuse_for_now(429, f"too many {what} from your network address", wait_s) if wait_s > 0 else None
+
+    async def answer(self, asked: RupRequest | BadForm, client: Client, *, may_change: bool = True) -> FormAnswer:
+        """The answer to a request. One about a registration is carried out in one transaction if it ``may_change``."""
+        if isinstance(asked, GetIndex):
+            return await self._index(asked, client)
+        store, known = self.publisher.store, Known()
+        async with store.transaction():
+            if isinstance(asked, Confirm | Leave):
+                known = Known(await store.registration_of_token(asked.token))
+            elif not isinstance(asked, BadForm):
+                new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
+                known = await store.known(asked.email, new_email, client.address)
+            answer, changed = decide(
+                asked,
+                known,
+                client,
+                self.publisher.offer,
+                now=self.publisher.clock.now(),
+                new_key=secrets.token_urlsafe(24),
+                new_token=secrets.token_urlsafe(24),
+            )
+            if not may_change:
+                return answer
+            for registration in changed:
+                await store.put(registration)
+        if changed:
+            self.publisher.report_now()
+        return answer
+
+    async def _index(self, asked: GetIndex, client: Client) -> FormAnswer:
+        """The changes of the span that the site's robots.txt allows the client to know."""
+        offer, store = self.publisher.offer, self.publisher.store
+        if asked.span.seconds > offer.max_query_span.seconds:
+            return refuse(400, f"Span={asked.span} is longer than MaxQuerySpan: {offer.max_query_span}")
+        since = self.publisher.clock.now() - asked.span.seconds
+        count = await store.count_since(since, MAX_INDEX_CHANGES)
+        if count > MAX_INDEX_CHANGES:
+            return refuse(400, TOO_MUCH.format(asked.span))
+        if (refusal := self.refusal(client, count // CHANGES_PER_REQUEST, "large indexes")) is not None:
+            return refusal
+        allows = await self.publisher.robots.allows()
+        if allows is None:
+            return refuse(400, "the site's robots.txt is unavailable, so the server reports nothing for now")
+        allowed = allows(client.agent)
+        async with self._turn:
+            changes = await store.changes_since(since, MAX_INDEX_CHANGES)
+            return await asyncio.to_thread(
+                lambda: answer_index(asked, offer, (each for each in changes if allowed(each.path)))
+            )
