@@ -61,7 +61,7 @@ def _toml(written: object) -> str:
     return json.dumps(written, ensure_ascii=False)
 
 
-_A_DURATION = 'a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"'
+_A_DURATION = 'a number of seconds, 0 or more, or a text such as "500 ms", "3 min", "30 days"'
 
 
 def read_seconds(value: object) -> float:

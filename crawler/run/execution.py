@@ -210,7 +210,7 @@ class _Execution:
         assert forced_end.code is not None, "the end was told"
         if not signals.came:  # else the process has no time, and somebody knows
             forced_end.cancel()  # a mail server is given longer
-            await self._notify(result)
+            await self._notify(result, forced_end.code)
             forced_end.after(END_WITHIN_S)
         return forced_end.code
 
@@ -290,11 +290,14 @@ class _Execution:
             if self.forced_end.code is not None:
                 raise
             db = shown(self.settings.store.db)
-            await self._notify({"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"})
+            await self._notify(
+                {"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"}, error.exit_code
+            )
             raise
 
-    async def _notify(self, result: dict[str, Any]) -> None:
-        await notify(self.settings.output.notify, result, self.settings.identity.contact_email, tell)
+    async def _notify(self, result: dict[str, Any], exit_code: int) -> None:
+        sent = result | {"exit_code": exit_code}
+        await notify(self.settings.output.notify, sent, self.settings.identity.contact_email, tell)
 
     def _tell(self, sentence: str) -> None:
         """Print a sentence of the run, and before the first one what the run changes."""

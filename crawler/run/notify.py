@@ -98,7 +98,8 @@ def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
 
 
 def subject(summary: dict[str, Any]) -> str:
-    """The end of a run in one line: the store, why it ended, and how much it did."""
+    """The end of a run in one line: the store, an exit code other than 0, why it ended, and how much it did."""
     run = summary.get("run") or {}
     did = f", {many(run['pages'], 'page')} in {many(run['requests'], 'request')}" if run else ""
-    return shown(" ".join(f"crawl {summary['db']}: {summary['ended_by']}{did}".split()))
+    code = f"exit code {summary['exit_code']}: " if summary.get("exit_code") else ""
+    return shown(" ".join(f"crawl {summary['db']}: {code}{summary['ended_by']}{did}".split()))

@@ -585,7 +585,7 @@ def test_plan_tells_what_a_crawl_needs_and_sends_nothing(tmp_path: Path) -> None
     assert "at most 10" in told.out
     plan = json.loads(crawler("plan", "http://x.test/", "--max-depth", "0", "--json", cwd=tmp_path).out)
     assert (plan["least_requests"], plan["most_pages"], plan["least_s"]) == (2, 1, 2.0)
-    assert "http://127.0.0.1/a is at no public address (127.0.0.1), which needs --allow-private" in told.err
+    assert "leave out seeds at no public address, which need --allow-private: http://127.0.0.1/a" in told.err
     assert "http://x.test/ is not on loopback" in told.err
     fine = ("plan", "http://127.0.0.1/a", "--allow-private", "--json")
     accepted = crawler(*fine, cwd=tmp_path)

@@ -12,13 +12,17 @@ HOOK = "https://hooks.test/secret-path"
 SUMMARY = {"db": "crawl.db", "ended_by": "nothing is left in the frontier", "run": {"pages": 1, "requests": 2}}
 
 
-async def test_the_hook_gets_the_summary_with_one_line_about_it(mocked_web: aioresponses) -> None:
+@pytest.mark.parametrize(("code", "shown"), [(0, ""), (5, "exit code 5: ")])
+async def test_the_hook_gets_the_summary_with_one_line_about_it(
+    code: int, shown: str, mocked_web: aioresponses
+) -> None:
     mocked_web.post(HOOK, status=204)
     said: list[str] = []
-    await notify(HOOK, SUMMARY, "", said.append)
+    summary = {**SUMMARY, "exit_code": code}
+    await notify(HOOK, summary, "", said.append)
     ((sent,),) = mocked_web.requests.values()
-    line = "crawl crawl.db: nothing is left in the frontier, 1 page in 2 requests"
-    assert sent.kwargs["json"] == {"text": line, **SUMMARY}
+    line = f"crawl crawl.db: {shown}nothing is left in the frontier, 1 page in 2 requests"
+    assert sent.kwargs["json"] == {"text": line, **summary}
     assert said == []
 
 

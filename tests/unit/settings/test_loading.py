@@ -200,7 +200,7 @@ def test_dotted_keys_and_tables_are_equivalent() -> None:
 def test_each_front_end_prints_its_own_name_of_a_setting() -> None:
     with pytest.raises(ConfigError) as caught:
         apply(Settings(), {"politeness.delay": -1.0}, source="here")
-    wanted = 'must be a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"'
+    wanted = 'must be a number of seconds, 0 or more, or a text such as "500 ms", "3 min", "30 days"'
     assert str(caught.value) == f"here: politeness.delay = -1.0: {wanted}"
     assert caught.value.message(terminal_name) == f"here: --delay -1.0: {wanted}"
     assert caught.value.key == "politeness.delay"
