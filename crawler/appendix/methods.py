@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from crawler.appendix.study import Study
 from crawler.audit.document import in_markdown
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.run_settings import READINGS, SCOPES
+from crawler.audit.run_settings import READINGS
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.formatting import many, seconds
@@ -34,7 +34,6 @@ def methods(study: Study, audit: AuditResult, survey: Survey | None) -> str:
         crawl=next((run for run in reversed(audit.runs) if not run.is_auxiliary), audit.runs[-1]),
         estimates=load("rendering") if survey else None,
         READINGS=READINGS,
-        SCOPES=SCOPES,
         Method=Method,
         Per=Per,
         SitesBy=SitesBy,
