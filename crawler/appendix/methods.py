@@ -12,7 +12,7 @@ from crawler.appendix.study import Study
 from crawler.appendix.tables import QUANTITIES, copy_of
 from crawler.audit.document import in_markdown
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.run_settings import READINGS, SCOPES
+from crawler.audit.run_settings import READINGS
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.formatting import many, seconds
@@ -37,7 +37,6 @@ def methods(study: Study, audit: AuditResult, survey: Survey | None) -> str:
         QUANTITIES=QUANTITIES,
         computed=lambda name, variable: copy_of(name, variable) or variable,
         READINGS=READINGS,
-        SCOPES=SCOPES,
         Method=Method,
         Per=Per,
         SitesBy=SitesBy,

@@ -17,7 +17,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.audit.checks import MAX_LISTED
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.run_settings import SCOPES, described_settings
+from crawler.audit.run_settings import described_settings
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
@@ -117,7 +117,6 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         MAX_LISTED=MAX_LISTED,
-        SCOPES=SCOPES,
         TOLERANCE_S=TOLERANCE_S,
         VERSION=VERSION,
         amount_of=amount_of,

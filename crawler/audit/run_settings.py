@@ -6,20 +6,13 @@ from collections.abc import Iterator
 
 from crawler.audit.records import RunRecord
 from crawler.formatting import duration, many, seconds, size
-from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.frontier.scope import ScopeSettings
 from crawler.model import Reading
 
 READINGS = {
     Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
     Reading.DRAFT1996: "draft1996: as the Internet-Draft of 1996 reads it",
     Reading.RFC9309: "rfc9309: as RFC 9309 reads it",
-}
-
-SCOPES = {
-    ScopeMode.PREFIX: "below the folders of its seeds",
-    ScopeMode.HOST: "on the hosts of its seeds",
-    ScopeMode.DOMAIN: "on the registered domains of its seeds",
-    ScopeMode.ANY: "to any site",
 }
 
 
@@ -60,6 +53,6 @@ def described_settings(run: RunRecord) -> Iterator[tuple[str, str]]:
 
 
 def _scope(scope: ScopeSettings) -> Iterator[str]:
-    yield SCOPES[scope.mode]
+    yield scope.mode.words
     yield from (f"only what matches {pattern}" for pattern in scope.include)
     yield from (f"not what matches {pattern}" for pattern in scope.exclude)

@@ -26,10 +26,23 @@ _NOFOLLOW = Reason(ReasonCode.NOFOLLOW)
 class ScopeMode(StrEnum):
     """How far a crawl goes from its seeds."""
 
-    HOST = "host"  # the seeds' hosts, with any scheme and port
-    DOMAIN = "domain"  # the seeds' registered domains
-    PREFIX = "prefix"  # URLs below a seed's directory
+    HOST = "host"  # with any scheme and port
+    DOMAIN = "domain"
+    PREFIX = "prefix"
     ANY = "any"
+
+    @property
+    def words(self) -> str:
+        """Where the links are that a crawl follows."""
+        return _WHERE[self]
+
+
+_WHERE = {
+    ScopeMode.HOST: "on the hosts of its seeds",
+    ScopeMode.DOMAIN: "on the registered domains of its seeds",
+    ScopeMode.PREFIX: "below the folders of its seeds",
+    ScopeMode.ANY: "on any site",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 from crawler.formatting import many
 from crawler.frontier.sample_design import Design, Method, Per, SampleSettings, SitesBy, allocate
-from crawler.frontier.scope import ScopeMode
 from crawler.settings.keys import Key
 from crawler.settings.reference import commented_toml
 from crawler.settings.seeds import Seeds
@@ -19,13 +18,6 @@ The design of a sample. `crawler run --config FILE` draws by it, and `crawler sa
 cost and its precision beforehand. docs/samples.md describes it."""
 
 _UNNAMED = "this file does not name them, so give `crawler run` a list of them with --seeds, or name it as file below"
-
-_SCOPES = {
-    ScopeMode.HOST: "on the hosts of the seeds",
-    ScopeMode.DOMAIN: "on the registered domains of the seeds",
-    ScopeMode.PREFIX: "below the folders of the seeds",
-    ScopeMode.ANY: "on any host",
-}
 
 
 def design_of(
@@ -69,7 +61,7 @@ def _frame(settings: Settings, seeds: Seeds, known: int) -> str:
         return f"{listed}."
     reached = "all that links lead to" if depth is None else f"what is within {many(depth, 'link')} of them"
     sitemaps = " and in their sitemaps" if settings.discovery.sitemaps else ""
-    return f"{listed}, and {reached}{sitemaps}, {_SCOPES[settings.scope.mode]}."
+    return f"{listed}, and {reached}{sitemaps}, {settings.scope.mode.words}."
 
 
 def _strata(settings: Settings, seeds: Seeds) -> str:

@@ -80,7 +80,7 @@ def test_a_design_draws_what_its_options_draw(loopback: LoopbackWeb, tmp_path: P
     design.write_text(ok("sample", "design", *options).out)
     text = design.read_text()
     assert "# Frame: 2 seeds of " in text
-    assert "what is within 1 link of them, on the hosts of the seeds" in text.replace("\n# ", " ")
+    assert "what is within 1 link of them, on the hosts of its seeds" in text.replace("\n# ", " ")
     assert "# Draw: the 6 URLs of each site with the smallest keys" in text
     assert tomllib.loads(text)["politeness"]["delay"] == tomllib.loads(HASTY)["politeness"]["delay"]
     assert ok("sample", "design", "--config", design).out == text
