@@ -479,7 +479,8 @@ def test_a_crawl_that_is_cut_off_before_its_first_page_names_the_wait(web: Loopb
     web.sites["a.test"] = {"/robots.txt": Page("", status=503)}
     ended = here("run", web.url("a.test"), *LOOPBACK, "--max-time", "1", "--db", db_path)
     assert ended.code == 5
-    assert "nothing was crawled: --max-time is over, and everything left waits, first for a.test until " in ended.err
+    assert "nothing was crawled: everything left waits until after --max-time: 1 queued URL; " in ended.err
+    assert "it waits, first for a.test until " in ended.err
     assert ": robots.txt: 503 Service Unavailable (tried again until " in ended.err
 
 

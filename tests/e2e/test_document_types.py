@@ -101,7 +101,7 @@ def test_from_the_crawl_to_the_search_and_the_export(loopback: LoopbackWeb, tmp_
 
 
 def test_a_missing_reader_is_named_before_the_first_request(loopback: LoopbackWeb, tmp_path: Path) -> None:
-    with mock.patch("crawler.session.crawl_session.find_spec", return_value=None):
+    with mock.patch("crawler.session.refusals.find_spec", return_value=None):
         ended = here("run", loopback.url("a.test"), "--types", "pdf", *LOOPBACK, "--db", tmp_path / "c.db")
     assert ended.code == 2
     assert "documents" in ended.err
