@@ -89,7 +89,7 @@ def test_a_crawl_outside_loopback_needs_a_contact(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told", "mistakes"),
     [
-        ([], "--proxy needs a URL or an e-mail address at which the owner of a site can reach you, with --contact", 2),
+        (
             [],
             "--proxy needs a URL or an e-mail address at which the owner of a site can reach you, with --contact\n",
             2,
