@@ -67,8 +67,7 @@ class Outbox:
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
        answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers, and
-       whatever its size when its task leaves it unread. An
-       outcome whose commit did not land does not count.
+       whatever its size when its task leaves it unread. An outcome whose commit did not land does not count.
     """
 
     def __init__(self, clock: Clock, alarm: Alarm) -> None:
@@ -148,7 +147,7 @@ class Outbox:
         self._opened().robots_waits.append(wait)
 
     def add_hold(self, hold: SiteHold) -> None:
-        """A site that is not asked for a time. Its claim ends without a request."""
+        """A site whose pages are not due for a time."""
         self._opened().holds.append(hold)
 
     def add_target_answered(self, target: RobotsTarget) -> None:

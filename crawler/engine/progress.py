@@ -110,6 +110,7 @@ class Progress:
             total.sent_requests += report["sent_requests"]
             total.wire_bytes += report["wire_bytes"]
             total.pages += report["pages"]
+            total.ends_without_page += report["ends_without_page"]
             total.active += report["active"]
             total.late(report["worst_lag_s"])
             total.paused_since = total.paused_since or report["paused_since"]

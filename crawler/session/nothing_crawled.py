@@ -39,7 +39,8 @@ async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: S
     left waits too long, unless it sent requests and no server answered any: then perhaps the network is down.
     """
     visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
-    if progress.pages or progress.ends_without_page or visited or await store.fetched_by_run():
+    has_ended_urls = progress.ends_without_page > 0 and not progress.reached_nobody
+    if progress.pages or has_ended_urls or visited or await store.fetched_by_run():
         return None
     if end.code is EndCode.ALL_WAIT:
         has_no_work = not progress.reached_nobody

@@ -113,7 +113,7 @@ class RobotsWait(NamedTuple):
 
 
 class SiteHold(NamedTuple):
-    """A site that is not asked before ``until`` (epoch seconds), because of ``why`` in its robots.txt."""
+    """A site whose pages are not due before ``until`` (epoch seconds), because of ``why`` in its robots.txt."""
 
     site_id: int
     until: float

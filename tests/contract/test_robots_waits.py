@@ -6,7 +6,7 @@ import pytest
 
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait
+from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait, SiteHold
 from crawler.url import ROBOTS_PATH
 from tests.contract.visits import NOW, Harness, deferred, queued_urls
 
@@ -93,6 +93,24 @@ async def test_the_commit_that_closes_a_circle_of_waits_ends_one_of_them(harness
     (claim,) = await harness.claim()
     assert (claim.group, claim.sites[sites[B]].is_waiting) == ("b.test", True)
     assert claim.targets == [RobotsTarget(B, ROBOTS_PATH)]
+
+
+async def test_a_hold_postpones_the_pages_of_a_site_and_not_what_others_wait_for(harness: Harness) -> None:
+    await harness.seed(f"{A}/", f"{A}/2", f"{B}/")
+    claims = await harness.claim()
+    held = next(number for claim in claims for number, site in claim.sites.items() if site.name == A)
+    waiting = next(number for claim in claims for number, site in claim.sites.items() if site.name == B)
+    target = RobotsTarget(A, "/rules")
+    waits = [RobotsWait(waiting, B, target, (f"{B}{ROBOTS_PATH}", f"{A}/rules"), UNTIL)]
+    holds = [SiteHold(held, UNTIL, "licence http://c.test/: 503")]
+    await harness.commit(robots_waits=waits, holds=holds, released=[claim.group_id for claim in claims])
+    (claim,) = await harness.claim()
+    assert (claim.group, claim.urls, claim.targets) == ("a.test", [], [target])
+    await harness.commit(targets_answered=[target], released=[claim.group_id])
+    found = await harness.store.query("SELECT reason_code, reason, next_at FROM urls WHERE site = 'http://a.test'")
+    assert {tuple(row.values()) for row in found} == {("retry", "licence http://c.test/: 503", UNTIL)}
+    harness.now = UNTIL
+    assert sorted(queued_urls(await harness.claim())) == [f"{A}/", f"{A}/2", f"{B}/"]
 
 
 @pytest.mark.parametrize("is_over", [True, False])

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,18 @@ def test_while_a_licence_fails_its_site_rests_and_answers_wait_for_it(db_path: P
     assert found.query("SELECT max(attempts) FROM urls WHERE url LIKE '%.test/'") == [(0,)]
     assert found.query("SELECT count(*) FROM unread_answer") == [(0,)]
     assert found.audited() == set()
+
+
+def test_a_site_answers_for_others_while_its_own_licence_fails(db_path: Path) -> None:
+    web: dict[str, Site] = {
+        "a.test": {**site(TERMS), "/rules.txt": plain("")},
+        "c.test": {"/robots.txt": replace(redirect("http://a.test/rules.txt"), delay_s=10.0), "/": Page("c")},
+        "terms.test": {"/robots.txt": plain(""), "/all.xml": Page("", status=503)},
+    }
+    found = Crawled(db_path, web, UsePurpose.TRAIN_AI, seeds=2)
+    assert found.asked.index(("terms.test", "/all.xml")) < found.asked.index(("a.test", "/rules.txt"))
+    assert found.asked.count(("c.test", "/robots.txt")) == 1
+    assert (found.codes()["c.test/"], found.codes()["a.test/"]) == ("fetched", "preference")
 
 
 def test_sites_that_name_licences_on_each_other_do_not_wait_for_ever(db_path: Path) -> None:

@@ -330,18 +330,22 @@ def test_a_robots_txt_a_main_site_and_a_licence_of_other_buckets_come_from_their
     assert asked_in_rounds - asked == Counter([f"{redirected}/robots.txt", f"{mirror}/robots.txt"])
 
 
-def test_a_robots_txt_of_another_bucket_that_cannot_be_had_fails_its_site(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/robots.txt", "/rules.txt"])
+def test_a_robots_txt_of_another_bucket_that_cannot_be_had_fails_its_site(path: str, tmp_path: Path) -> None:
+    """It fails, or it stands at another path of its site: buckets publish no answer for that."""
     one, other = hosts_of_buckets(2)
     settings = replace(SETTINGS, robots=replace(SETTINGS.robots, give_up_after_s=600.0))
 
     async def main(clock: VirtualClock) -> None:
         sites: dict[str, Site] = {
-            one: {"/robots.txt": redirect(f"http://{other}/robots.txt"), "/": Page("x")},
-            other: {"/robots.txt": unavailable()},
+            one: {"/robots.txt": redirect(f"http://{other}{path}"), "/": Page("x")},
+            other: {"/robots.txt": unavailable(), "/rules.txt": plain("")},
         }
-        crawler = Crawler(clock, SimulatedWeb(clock, sites), tmp_path)
+        web = SimulatedWeb(clock, sites)
+        crawler = Crawler(clock, web, tmp_path)
         crawler.make([f"http://{one}/"], settings)
         assert (await crawler.crawl()).code is EndCode.DONE
+        assert (other, "/rules.txt") not in {(hit.host, hit.path) for hit in web.log}
         with Views(crawler.location) as views:
             assert views.fetch("SELECT url, reason_code FROM urls") == [(f"http://{one}/", "robots_given_up")]
             assert (await audit_dataset(views, clock.now())).violations == []

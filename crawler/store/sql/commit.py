@@ -494,16 +494,18 @@ class Committer:
                     hops=wait.target.hops,
                 )
                 circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
-                until, waiting = 0.0 if circle.is_circle else wait.until, [wait.site_id]
-                if self._offers.is_elsewhere(wait.target.site):
-                    until, waiting = _NOT_IN_THIS_RUN, [wait.site_id, target]
                 needs = f"{wait.target.site}{wait.target.path}"
-                await self._sql.execute("set_robots_until", until=until, needs=needs, sites=json.dumps(waiting))
-        for hold in batch.holds:
+                times = {wait.site_id: 0.0 if circle.is_circle else wait.until}
+                if self._offers.is_elsewhere(wait.target.site):
+                    # Another bucket publishes robots.txt files and licences. A file behind another path never comes.
+                    is_published = wait.target.path == ROBOTS_PATH or not wait.seen
+                    times = {wait.site_id: _NOT_IN_THIS_RUN if is_published else 0.0, target: _NOT_IN_THIS_RUN}
+                for site, until in times.items():
+                    await self._sql.execute("set_robots_until", until=until, needs=needs, sites=json.dumps([site]))
+        for hold in batch.holds:  # of pages alone: other sites may wait for a URL of the site
             touched.add(hold.site_id)
-            await self._sql.execute(
-                "set_robots_until", until=hold.until, needs=hold.why, sites=json.dumps([hold.site_id])
-            )
+            await self._sql.execute("hold_pages", **hold._asdict())
+            await self._sql.execute("hold_pages_in_frontier", site_id=hold.site_id, until=hold.until)
         for answered in batch.targets_answered:
             rows = await self._sql.fetch("robots_waits", site=answered.site, path=answered.path)
             if woken := [row.site_id for row in rows if row.seen == "[]"]:

@@ -683,6 +683,18 @@ FROM url WHERE id in_numbers(:numbers) AND state = 'queued' ON CONFLICT DO NOTHI
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) IN (
   SELECT site_of(id), due_at, depth, id FROM url WHERE id in_numbers(:numbers));
 
+-- name: hold_pages
+-- No queued page of a site is due before a time. A page that is visited again keeps the reason of its last visit.
+UPDATE url SET due_at = :until,
+  reason_code = CASE WHEN EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id) THEN reason_code ELSE 'retry' END,
+  reason = CASE WHEN EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id) THEN reason ELSE :why END
+FROM site s WHERE s.id = :site_id AND url.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+  AND url.state = 'queued' AND url.kind = 'page' AND url.due_at < :until;
+
+-- name: hold_pages_in_frontier
+UPDATE frontier SET due_at = :until WHERE site_id = :site_id AND due_at < :until
+  AND EXISTS (SELECT 1 FROM url WHERE id = frontier.url_id AND kind = 'page');
+
 -- name: requeue
 -- Queue the excluded and failed URLs of a JSON list anew, unless another worker has done so. The caller enqueues them.
 UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0,
