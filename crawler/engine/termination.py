@@ -50,7 +50,8 @@ async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> 
         others = len(seeds) - 1
         more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
         return RunEnd(EndCode.SEEDS_LEFT_OUT, f"{seeds[0][1]}{more}")
-    if not progress.requests and not progress.ends.total() and not await store.sent_last_request():
+    is_idle = not progress.requests and not progress.ends.total() and not await store.sent_last_request()
+    if is_idle and not (revisits and await store.fetched_count()):
         return RunEnd(EndCode.NOTHING_QUEUED)
     return done
 
