@@ -113,7 +113,7 @@ STATES: Mapping[State, Series] = {
     State.FAILED: Series("failed", "c4"),
 }
 
-#: In the order of :data:`crawler.report.gather.ANSWERS`.
+#: In the order of ``ANSWERS`` in :mod:`crawler.report.gather`.
 ANSWER_SERIES = (
     Series("2xx success", "c2"),
     Series("3xx redirect", "c1"),
