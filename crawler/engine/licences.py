@@ -18,10 +18,9 @@ from crawler.engine.permission import Closed, permission
 from crawler.engine.robots_cache import PATIENCE_S, RobotsCache
 from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.operator import BLOCKED
-from crawler.model import Failed, FetchResult, Preference, Purpose, Request, SiteFile
-from crawler.reasons import ErrorKind
+from crawler.model import Preference, Purpose, Request, SiteFile
 from crawler.robots.readings import SiteRules
-from crawler.robots.rsl import MAX_BYTES, NO_LICENCE, Licence, as_robots_copy, licence_file, licence_of, unavailable
+from crawler.robots.rsl import MAX_BYTES, NO_LICENCE, Licence, licence_file, licence_of, licence_unasked, unavailable
 from crawler.store.rows import HORIZON_S, ClaimedSite, RobotsTarget, RobotsWait
 from crawler.url import ROBOTS_PATH, split
 
@@ -40,7 +39,7 @@ class _Known(NamedTuple):
 
 
 class Postponed(NamedTuple):
-    """A licence fails for a while: what depends on it is decided at ``until`` (epoch seconds). ``why`` says why."""
+    """What depends on a licence that fails for now is decided at ``until`` (epoch seconds). ``why`` is the failure."""
 
     until: float
     why: str
@@ -209,20 +208,16 @@ class Licences:
         answer = await self._gate.send(request, permit)
         if answer is None:
             return False
-        self._keep(site.id, url, self._file(answer, url, previous))
+        self._keep(site.id, url, licence_file(answer, url, settings=self._policy.settings, previous=previous))
         return True
-
-    def _file(self, answer: FetchResult, url: str, previous: SiteFile | None) -> SiteFile:
-        before = None if previous is None else as_robots_copy(previous)
-        return licence_file(answer, url, settings=self._policy.settings, previous=before)
 
     def _unasked(self, url: str, why: str, *, is_lasting: bool) -> SiteFile:
         """The row of a licence that was not requested, for the reason ``why``."""
-        now = self._clock.now()
-        until = now + self._policy.settings.retry_max_s
+        now, settings = self._clock.now(), self._policy.settings
         if not is_lasting:
-            failed = Failed(url, now, now, kind=ErrorKind.TIMEOUT, detail=why)
-            return self._file(failed, url, self._known[url].file if url in self._known else None)
+            previous = self._known[url].file if url in self._known else None
+            return licence_unasked(url, why, settings=settings, previous=previous, now=now)
+        until = now + settings.retry_max_s
         return SiteFile(split(url).path, Purpose.LICENSE, now, "not requested", note=why, valid_until=until)
 
     def _keep(self, site_id: int, url: str, file: SiteFile) -> None:

@@ -214,9 +214,9 @@ class Outbox:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""
         contents, self._contents = self._contents, Contents()
         contents.unread = self._storable_unread()
-        for url_id in self._left & self._unread.keys():
-            contents.read[url_id] = contents.unread[url_id] = self._unread.pop(url_id)
         for url_id in self._left:
+            if (answer := self._unread.pop(url_id, None)) is not None:
+                contents.read[url_id] = contents.unread[url_id] = answer
             self._stored_unread.pop(url_id, None)  # whichever worker reads it
         self._left.clear()
         self._alarm.begin_commit()

@@ -190,16 +190,17 @@ def named_licences(stated: Iterable[Preference]) -> list[str]:
     return list(dict.fromkeys(one.value for one in stated if one.category == LICENSE))
 
 
-def licence_file(answer: FetchResult, url: str, *, settings: RobotsSettings, previous: RobotsCopy | None) -> SiteFile:
+def licence_file(answer: FetchResult, url: str, *, settings: RobotsSettings, previous: SiteFile | None) -> SiteFile:
     """The row of an answer for the licence at ``url``. Its times are those of a robots.txt with this answer.
 
-    ``previous`` is the row before, as :func:`as_robots_copy` makes it.
+    ``previous`` is the row before.
     """
     now, path = answer.finished_at, split(url).path
+    before = None if previous is None else _as_robots_copy(previous)
     if isinstance(answer, Failed) and answer.kind is ErrorKind.TOO_LARGE:
         until = now + settings.retry_max_s
         return SiteFile(path, Purpose.LICENSE, now, str(answer.status), note=answer.error.sentence, valid_until=until)
-    copy = interpret(answer, settings=settings, previous=previous, hops=0, seen=(url,), now=now)
+    copy = interpret(answer, settings=settings, previous=before, hops=0, seen=(url,), now=now)
     if isinstance(copy, Follow):
         until = now + settings.min_fresh_s
         note = f"redirects to {copy.url}"
@@ -213,6 +214,12 @@ def licence_file(answer: FetchResult, url: str, *, settings: RobotsSettings, pre
     return file if file.note else file._replace(valid_until=min(until, now + licence.max_age_s))
 
 
+def licence_unasked(url: str, why: str, *, settings: RobotsSettings, previous: SiteFile | None, now: float) -> SiteFile:
+    """The row of a licence that was not requested for now, for the reason ``why``: a temporary failure."""
+    failed = Failed(url, now, now, kind=ErrorKind.TIMEOUT, detail=why)
+    return licence_file(failed, url, settings=settings, previous=previous)
+
+
 def licence_of(file: SiteFile) -> tuple[SiteFile, Licence]:
     """The licence in a row; one that cannot be read gets a note."""
     if file.note:
@@ -223,7 +230,7 @@ def licence_of(file: SiteFile) -> tuple[SiteFile, Licence]:
         return file._replace(note=shown(str(error))), NO_LICENCE
 
 
-def as_robots_copy(file: SiteFile) -> RobotsCopy:
+def _as_robots_copy(file: SiteFile) -> RobotsCopy:
     """A row as the copy of a robots.txt, which the rules for failures take."""
     action = RobotsAction.PARSE if file.failing_since is None else RobotsAction.DEFER
     until = file.valid_until or 0.0

@@ -14,10 +14,9 @@ import msgspec
 
 from crawler.dataset.records import Answer, Ask
 from crawler.engine.outbox import Outbox
-from crawler.model import Failed, RobotsCopy
-from crawler.reasons import ErrorKind
+from crawler.model import RobotsCopy
 from crawler.robots.response import RobotsSettings, unanswered
-from crawler.robots.rsl import as_robots_copy, licence_file
+from crawler.robots.rsl import licence_unasked
 from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait, SiteNews
 from crawler.url import ROBOTS_PATH, split
 
@@ -76,9 +75,7 @@ async def receive_answers(answers: list[Answer], store: Store, settings: RobotsS
             news.robots.append(RobotsNews(number, place.site, copy, None, None, answered_by=answer.url))
         else:
             before = await store.site_file(number, place.path)
-            failed = Failed(answer.url, now, now, kind=ErrorKind.TIMEOUT, detail=why)
-            previous = None if before is None else as_robots_copy(before)
-            file = answer.file or licence_file(failed, answer.url, settings=settings, previous=previous)
+            file = answer.file or licence_unasked(answer.url, why, settings=settings, previous=before, now=now)
             news.files[number, place.path] = file
     if answers:
         await store.receive_news(news)

@@ -62,7 +62,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
 -- The unclaimed groups that are ready first, and those with the longest wait: so many of each. A group comes with the
 -- last answer for a robots.txt that it waits for. waits_for is empty if the group waits for the next attempt of a URL,
 -- and not for its pause.
-SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(w.robots_needs, nullif(r.note, ''), r.status) AS robots_problem,
+SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(a.robots_needs, nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
 FROM (SELECT g.name, (SELECT s.name FROM site s
       WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
@@ -70,13 +70,12 @@ FROM (SELECT g.name, (SELECT s.name FROM site s
     g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
       WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id,
-    (SELECT s.robots_needs FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_needs
+    (SELECT s.id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS awaiting
   FROM (SELECT * FROM (SELECT * FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL
         ORDER BY ready_at LIMIT :first) AS first
       UNION ALL SELECT * FROM (SELECT * FROM politeness_group WHERE ready_at > :now AND claimed_by IS NULL
         ORDER BY ready_at DESC LIMIT :longest) AS longest) g) w
-LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
+LEFT JOIN site a ON a.id = w.awaiting LEFT JOIN robots_copy r ON r.id = a.robots_id ORDER BY w.ready_at DESC;
 
 -- name: relieve
 -- Delete the worker that had joined a run in place of others.

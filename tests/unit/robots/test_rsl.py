@@ -8,7 +8,7 @@ from crawler.model import Failed, Fetched, FetchResult, Redirected
 from crawler.preferences.purposes import UsePurpose, first_refusal
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
-from crawler.robots.rsl import NotALicence, as_robots_copy, licence_file, licence_of, read_licence, unavailable
+from crawler.robots.rsl import NotALicence, licence_file, licence_of, read_licence, unavailable
 
 SITE, URL = "https://example.com", "https://example.com/license.xml"
 SEARCH, TRAIN, INPUT, ARCHIVE, RESEARCH = (
@@ -181,10 +181,10 @@ def test_an_answer_holds_as_long_as_that_for_a_robots_txt(
 
 def test_a_licence_that_fails_for_long_is_given_up() -> None:
     first = licence_file(failed(503), URL, settings=RobotsSettings(), previous=None)
-    again = licence_file(failed(503, at=62.0), URL, settings=RobotsSettings(), previous=as_robots_copy(first))
+    again = licence_file(failed(503, at=62.0), URL, settings=RobotsSettings(), previous=first)
     assert again.failures == 2
     assert again.valid_until == 62.0 + 120
-    last = licence_file(failed(503, at=4e6), URL, settings=RobotsSettings(), previous=as_robots_copy(again))
+    last = licence_file(failed(503, at=4e6), URL, settings=RobotsSettings(), previous=again)
     assert last.failing_since is None
     assert last.note
     assert {one.value for one in unavailable(URL, last.note)} == {"n"}
