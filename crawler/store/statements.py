@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
+from importlib import import_module
 from itertools import chain
 from pkgutil import get_data
 from typing import Any, Protocol
@@ -29,6 +30,7 @@ _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 
 def read_sql(package: str, file: str) -> str:
     """The text of an SQL file in the folder of ``package``."""
+    import_module(package)  # get_data alone would load it without making it an attribute of its parent
     content = get_data(package, file)  # importlib.resources takes twenty times as long to load
     assert content is not None, "the loader of Python's packages reads files"
     return content.decode()
