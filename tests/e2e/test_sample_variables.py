@@ -62,8 +62,9 @@ def test_variables_are_estimated_overall_and_by_site(waves: tuple[Path, Path], l
         ).fetchall()
     assert len(drawn) == 12
     titles = [chars for _, chars, _ in drawn if chars is not None]
-    assert found["chars", "pages"]["value"] == pytest.approx(sum(titles) / len(titles))
-    assert (found["chars", "pages"]["unit"], found["chars", "pages"]["units"]) == ("number", len(titles))
+    among = "pages" if len(titles) == len(drawn) else "pages with a value of it"
+    assert found["chars", among]["value"] == pytest.approx(sum(titles) / len(titles))
+    assert (found["chars", among]["unit"], found["chars", among]["units"]) == ("number", len(titles))
     large = found["large", "pages"]
     assert (large["unit"], large["value"]) == ("share", pytest.approx(sum(row[2] for row in drawn) / 12))
     assert large["low"] < large["value"] < large["high"]
