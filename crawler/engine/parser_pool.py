@@ -518,7 +518,8 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def accepts(self, document: _Document) -> bool:
         """Whether a document may be sent, behind those sent before."""
-        if self.stage is not Stage.READY:
+        # A pipe that breaks is closing one turn of the loop before pipe_connection_lost() is called.
+        if self.stage is not Stage.READY or self._stdin.is_closing():
             return False
         if not self.documents:
             return True

@@ -192,6 +192,15 @@ async def test_a_process_whose_input_is_closed_is_sent_nothing_more(pool: Parser
     assert (await reading).title == "next"
 
 
+async def test_a_process_whose_input_breaks_is_sent_nothing_more_from_that_moment(pool: ParserPool) -> None:
+    assert (await pool.read(document("first"))).title == "first"
+    (parser,) = pool._parsers
+    cast("asyncio.WriteTransport", parser._stdin).abort()
+    assert not parser.accepts(cast(Any, None)), "the loop has not told of the lost connection yet"
+    parser.kill()
+    assert (await pool.read(document("next"))).title == "next"
+
+
 async def test_a_process_that_a_page_has_ended_does_not_keep_the_page(pool: ParserPool) -> None:
     # A transport of uvloop refers to its protocol when it is closed, too, and a crawl collects garbage seldom.
     pool.start()
