@@ -60,6 +60,9 @@ class ParserInProcess(_Parser):
         self.stage = Stage.READY
         self.ready.set_result("nothing")
 
+    def is_cut_off(self) -> bool:
+        return False  # there is no pipe
+
     def send(self, document: _Document) -> None:
         self.documents.append(document)
         self._octets += document.octets

@@ -518,13 +518,16 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def accepts(self, document: _Document) -> bool:
         """Whether a document may be sent, behind those sent before."""
-        # A pipe that breaks is closing one turn of the loop before pipe_connection_lost() is called.
-        if self.stage is not Stage.READY or self._stdin.is_closing():
+        if self.stage is not Stage.READY or self.is_cut_off():
             return False
         if not self.documents:
             return True
         has_room = len(self.documents) < _DOCUMENTS_AHEAD and self._octets + document.octets <= _OCTETS_AHEAD
         return has_room and not self.is_apart
+
+    def is_cut_off(self) -> bool:
+        """Whether the pipe to the process is closing: one turn of the loop before :meth:`pipe_connection_lost`."""
+        return self._stdin.is_closing()
 
     def load(self) -> tuple[int, int]:
         """The work that the process has ahead: octets, documents."""
