@@ -115,7 +115,6 @@ def assemble(run: RunInputs) -> Engine:
     gate = Gate(_transport(run, outbox), clock, bench, outbox, scope.blocks)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader)
-    compares = policy.discovery.soft_404 or run.sample.compares_soft_404s
     robots_cache = RobotsCache(
         policy=policy.robots,
         gate=gate,
@@ -142,7 +141,7 @@ def assemble(run: RunInputs) -> Engine:
         robots_cache=robots_cache,
         licences=Licences(policy.robots, gate, store, clock, outbox, robots_cache, rules_cache),
         tdmrep=SiteFiles(tdmrep_kind(), gate, store, outbox) if policy.robots.settings.tdmrep else None,
-        soft_404=SiteFiles(soft_404_kind(reader), gate, store, outbox) if compares else None,
+        soft_404=SiteFiles(soft_404_kind(reader), gate, store, outbox) if policy.discovery.soft_404 else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if run.recorder is None else outbox, run.hooks),
     )
 

@@ -497,7 +497,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
         ),
-        discovery=settings.discovery,
+        discovery=replace(settings.discovery, soft_404=settings.compares_soft_404s),
         kept_headers=settings.store.headers,
         revisit=settings.revisit,
         updates=settings.updates,

@@ -511,14 +511,15 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
         await second.close()
 
 
-async def test_a_full_disk_of_the_server_is_waited_for_as_a_lost_database(postgres: Cluster) -> None:
+@pytest.mark.parametrize("condition", ["disk_full", "deadlock_detected", "serialization_failure"])
+async def test_a_statement_that_may_succeed_later_is_retried(postgres: Cluster, condition: str) -> None:
     store, other, _ = await two_workers(postgres.make_store(), reconnect_s=60)
     try:
         left = iter([True, True])
 
         async def write() -> int:
             if next(left, False):
-                await store._reader.execute("DO $$ BEGIN RAISE disk_full; END $$")
+                await store._reader.execute(f"DO $$ BEGIN RAISE {condition}; END $$")
             return 7
 
         assert await store._retry(write) == 7

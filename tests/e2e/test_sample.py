@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -101,8 +102,10 @@ def test_a_sample_that_is_finished_is_told_again_without_a_request(
     assert first.code == 0, first
     before = len(standing.log)
     again = store.run(*DESIGNS[design])
-    assert again.out.partition("Sample:")[2] == first.out.partition("Sample:")[2]
+    told = first.out.partition("Sample:")[2]
+    assert again.out.partition("Sample:")[2] == told
     assert len(standing.log) == before
+    assert not re.search(r"\b0 (URL|site|page)s\b", told), "a limitation is told that the sample does not have"
 
 
 def test_another_size_holds_the_smaller_sample(store: Sampled) -> None:
