@@ -38,7 +38,7 @@ async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgr
     url = postgres.make_database()
     with pytest.raises(UsageError, match="no crawl store"):
         await open_and_close(url, may_make=False)
-    postgres.psql("CREATE TABLE accounts (money int)", postgres.name_in(url))
+    postgres.psql("CREATE TABLE accounts (money int)", database=postgres.name_in(url))
     with pytest.raises(UsageError, match="other tables"):
         await open_and_close(url)
     with pytest.raises(UsageError, match="does not exist"):
@@ -48,7 +48,7 @@ async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgr
         await open_and_close(postgres.url("latin"))
     newer = postgres.make_database()
     await open_and_close(newer)
-    postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
+    postgres.psql("UPDATE store_version SET version = 999", database=postgres.name_in(newer))
     with pytest.raises(StoreVersionError, match="another version of the crawler"):
         await open_and_close(newer)
 
