@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from crawler.cli.secrets import secret
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.assembly import AllConsumed, FetcherSide, OnPages, RunInputs, assemble
-from crawler.engine.crawl import Crawl
+from crawler.engine.crawl import AllConsumed, Crawl, OnPages, RunInputs
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
+from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -107,7 +107,7 @@ async def crawl_session(
             sample=sample or Sample(),
             recorder=recorder,
         )
-        yield Crawl(assemble(inputs)), store
+        yield Crawl(inputs), store
 
 
 @asynccontextmanager
@@ -131,7 +131,7 @@ async def worker_session(
         lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
         async with fetcher_side(settings, clock, hooks, lease) as side:
             inputs = replace(run_inputs(settings, store, scope, clock, side), hooks=hooks)
-            yield Crawl(assemble(inputs)), store
+            yield Crawl(inputs), store
     finally:
         await store.leave(clock.now())
         await store.close()

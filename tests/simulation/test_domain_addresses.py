@@ -251,7 +251,7 @@ def test_the_requests_are_within_the_plan_of_a_sample(db_path: Path) -> None:
     urls = [*(f"https://{host}/" for host in hosts), "https://www.fifth.test/"]
     sites = {host: OPEN for name in hosts for host in (name, f"www.{name}")} | {"www.fifth.test": OPEN}
     places = {url: place for place, url in enumerate(urls[:4])} | {urls[4]: 1}
-    silent = {each.url: ErrorKind.CONNECT for url in urls for each in addresses(url) if each.position < places[url]}
+    silent = {each: ErrorKind.CONNECT for url in urls for each in addresses(url)[: places[url]]}
     settings = replace(Settings(), sample=SampleSettings(size=5, method=Method.STRATIFIED))
     planned = sample_plan(settings, Seeds(urls, dict.fromkeys(urls, ""), frozenset(urls)), None)
     assert (planned.least_requests, planned.most_requests) == (5 * 3, 4 * 6 + 4)
