@@ -24,23 +24,6 @@ SELECT * FROM unnest(:id::bigint[], :path::text[], :state::text[], :reason_code:
   :by_domain::int[]) AS t (id) ORDER BY t.id
 ON CONFLICT DO NOTHING RETURNING id;
 
--- name: leave_offer
--- Leave what a page says of URLs of other groups.
-INSERT INTO offer (worker_id, max_depth, depth, target, url, source, source_depth, refusal_code, refusal,
-  hops,
-  seed, kind, lastmod, anchor, rel, follow, leads, by_domain)
-SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
-  :target::bigint[], :url::text[], :source::bigint[],
-  :source_depth::bigint[], :refusal_code::text[], :refusal::text[], :hops::int[], :seed::int[], :kind::text[],
-    :lastmod::float8[], :anchor::text[], :rel::text[],
-  :follow::int[], :leads::int[], :by_domain::int[]);
-
--- name: leave_nearer
--- Leave what a page that came nearer to a seed means for a known URL of another group.
-INSERT INTO offer (worker_id, max_depth, depth, target)
-SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
-  :target::bigint[]);
-
 -- name: offers_left
 -- Offers left by this worker (NULL: by any), or by a worker that has ended.
 SELECT o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal_code, o.refusal,
@@ -304,12 +287,6 @@ SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL)
   OR EXISTS (SELECT 1 FROM offer) AS any_other;
 
--- name: insert_content_mirror
-INSERT INTO mirror (site, main_site, evidence, sample, confidence, seen_at)
-SELECT site, main_site, 'content', sample, confidence, seen_at
-FROM unnest(:site::text[], :main_site::text[], :sample::bigint[], :confidence::float8[], :now::float8[]) WITH ORDINALITY
-  AS t (site, main_site, sample, confidence, seen_at, n) ORDER BY n ON CONFLICT DO NOTHING;
-
 -- name: counts
 SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS queued,
   (SELECT coalesce(json_object_agg(state, n), '{}')::text FROM
@@ -318,12 +295,6 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
   (SELECT count(*) FROM page) AS pages, (SELECT count(*) FROM link) AS links, (SELECT count(*)
     FROM request WHERE was_sent(error_kind) = 1) AS requests,
   (SELECT count(*) FROM site) AS sites;
-
--- name: insert_sample
-INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
-SELECT url_id, stratum, walk, probability, site_probability FROM unnest(:url_id::bigint[], :stratum::text[],
-  :walk::bigint[], :probability::float8[], :site_probability::float8[])
-  WITH ORDINALITY AS t (url_id, stratum, walk, probability, site_probability, n) ORDER BY n;
 
 -- name: add_visited_pages
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
@@ -388,13 +359,6 @@ SELECT id FROM url WHERE id BETWEEN :first AND :last AND state = 'excluded' AND 
 -- name: forget_beats
 DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < :run_id OR w.ended_at IS NOT NULL);
 
--- name: beat
-INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
-VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims)
-ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
-  lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups,
-  vain_claims = excluded.vain_claims;
-
 -- name: offer_left
 SELECT 1 AS n FROM offer LIMIT 1;
 
@@ -413,10 +377,6 @@ LOCK TABLE worker IN SHARE MODE;
 
 -- name: number_requests
 UPDATE request_number SET last = (SELECT coalesce(max(id), 0) FROM request);
-
--- name: columns_of
-SELECT column_name AS name FROM information_schema.columns
-WHERE table_schema = current_schema() AND table_name = :table ORDER BY ordinal_position;
 
 -- name: volatile_functions
 -- The volatile functions among these words, in any schema.

@@ -12,7 +12,8 @@ from crawler.reasons import ReasonCode
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.statements import Queries, Statements
+from crawler.store.sql.tables import StoreStatements
+from crawler.store.statements import Queries
 
 
 class Control(StoreSection):
@@ -65,25 +66,16 @@ class Control(StoreSection):
         """Store a heartbeat; those of earlier runs are deleted."""
         async with self._writing():
             await self._sql.execute("forget_beats", run_id=beat.run_id)
-            await self._sql.execute("beat", **self._beat_row(beat))
+            await self._sql.insert("heartbeat", [self._beat_row(beat)], known="replaced")
 
     def _beat_row(self, beat: Beat) -> dict[str, object]:
-        return {
-            "run_id": beat.run_id,
-            "pid": beat.pid,
-            "seen_at": beat.seen_at,
-            "memory_bytes": beat.memory_bytes,
-            "lag_s": beat.lag_s,
-            "low_disk": beat.low_disk,
-            "look_ups": beat.look_ups,
-            "vain_claims": beat.vain_claims,
-        }
+        return beat._asdict()
 
     async def beats(self) -> list[Beat]:
         return [Beat(**row._asdict()) for row in await self._read.fetch("beats")]
 
 
-async def give(sql: Statements, command: Command, name: str, clock: Clock, because: str) -> Order:
+async def give(sql: StoreStatements, command: Command, name: str, clock: Clock, because: str) -> Order:
     """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
 
     Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
@@ -99,16 +91,17 @@ async def give(sql: Statements, command: Command, name: str, clock: Clock, becau
     if command is Command.UNBLOCK:
         await _require_blocked(sql, name)
     now = clock.now()
-    await sql.execute("give_order", now=now, command=command, name=name, run_id=run_id, because=because)
+    row = {"asked_at": now, "command": command, "name": name, "run_id": run_id, "because": because}
+    await sql.insert("control", [row])
     given = await sql.fetch_one("newest_order", now=now, command=command)
     return Order(int(given.id), now, command, name, run_id, because=because)
 
 
-async def _standing(sql: Statements) -> Standing:
+async def _standing(sql: Queries) -> Standing:
     return standing([_order(row) for row in await sql.fetch("orders", after=0)])
 
 
-async def _require_blocked(sql: Statements, name: str) -> None:
+async def _require_blocked(sql: Queries, name: str) -> None:
     """Raise :class:`UsageError` if to lift the block of ``name`` would change nothing."""
     blocked = (await _standing(sql)).blocked
     if name in blocked:

@@ -98,9 +98,6 @@ WHERE seen_at > latest_now(:now) + :differ;
 SELECT id, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group
 WHERE next_at - pause_s - :differ > :now;
 
--- name: set_pace_right
-UPDATE politeness_group SET next_at = :next_at WHERE id = :id;
-
 -- name: set_robots_right
 -- No copy of a robots.txt that was received in the future is in force, because nobody knows its age. The wait for a file
 -- that could not be had begins anew. Returns the groups of the sites.
@@ -111,9 +108,6 @@ FROM robots_copy r WHERE r.id = site.robots_id AND r.fetched_at - :differ > :now
 -- The queued URLs that wait for longer than their groups and than any retry.
 SELECT f.url_id AS id FROM site s JOIN politeness_group g ON g.id = s.group_id
 JOIN frontier f ON f.site_id = s.id AND f.due_at > :latest WHERE f.due_at > g.next_at;
-
--- name: set_retry_right
-UPDATE url SET due_at = :now WHERE id = :id;
 
 -- name: set_revisits_right
 UPDATE revisit SET due_at = due_at - checked_at + :now, not_before = not_before - checked_at + :now, checked_at = :now
@@ -152,9 +146,6 @@ UPDATE run SET finished_at = :now, ended_code = :ended_code, ended_by = :ended_b
 -- name: bucket
 SELECT number, buckets FROM bucket;
 
--- name: insert_bucket
-INSERT INTO bucket (number, buckets) VALUES (:number, :buckets);
-
 -- name: lengthen_pause
 UPDATE politeness_group SET pause_s = :pause_s WHERE name = :name AND pause_s < :pause_s;
 
@@ -163,9 +154,6 @@ UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_a
 
 -- name: unread_urls
 SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
-
--- name: delete_outgoing
-DELETE FROM outgoing;
 
 -- name: heard_since
 -- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.
@@ -345,13 +333,6 @@ UPDATE site SET max_pages = NULL WHERE max_pages IS NOT NULL;
 UPDATE site SET max_pages = number_of(:max_pages)
 WHERE rtrim(host, '.') = :name OR substr(rtrim(host, '.'), length(rtrim(host, '.')) - length(:name)) = '.' || :name;
 
--- name: forget_skipped
-DELETE FROM skipped_seed WHERE source = :source;
-
--- name: insert_skipped
-INSERT INTO skipped_seed (source, line, text, reason, meant)
-each_row(:source text, :line bigint, :text text, :reason text, :meant text);
-
 -- name: skipped_and_meant
 SELECT source, line, meant FROM skipped_seed WHERE meant <> '';
 
@@ -363,9 +344,6 @@ SELECT site_id, paid_until FROM revisit_budget;
 
 -- name: orders
 SELECT id, asked_at, command, name, run_id, done_at, because FROM control WHERE id > :after ORDER BY id;
-
--- name: give_order
-INSERT INTO control (asked_at, command, name, run_id, because) VALUES (:now, :command, :name, :run_id, :because);
 
 -- name: exclude_not_drawn
 -- Exclude the pages that were held back and are not in the sample. If the targets of redirects belong to the sample
@@ -391,9 +369,6 @@ UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
 -- Whether a sample decides which pages are requested.
 SELECT 1 AS stands FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL;
 
--- name: reserve_pages
-UPDATE worker SET reserved = :pages WHERE id = :worker;
-
 -- name: is_at_work
 SELECT 1 AS is_at_work FROM worker WHERE id = :worker AND pid = :pid AND ended_at IS NULL;
 
@@ -415,9 +390,6 @@ SELECT site, main_site FROM mirror WHERE evidence = 'host';
 
 -- name: refuted_mirrors
 SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted';
-
--- name: drop_content_mirrors
-DELETE FROM mirror WHERE evidence = 'content';
 
 -- name: group_pace
 SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
@@ -462,17 +434,8 @@ SELECT count(*) AS n FROM frontier;
 -- name: excluded_count
 SELECT count(*) AS n FROM url WHERE state = 'excluded';
 
--- name: end_change
-DELETE FROM change_under_way;
-
--- name: begin_change
-INSERT INTO change_under_way (since) VALUES (:now);
-
 -- name: unfinished_copy
 SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
-
--- name: begin_copy
-INSERT INTO store_copy (source) VALUES (:source);
 
 -- name: reopen_copy
 UPDATE store_copy SET done_at = NULL;
@@ -509,15 +472,6 @@ FROM object_to_delete d ORDER BY d.sha256 LIMIT :limit;
 -- name: objects_deleted
 DELETE FROM object_to_delete WHERE sha256 <= :last;
 
--- name: clear_bodies_to_drop
-DELETE FROM body_to_drop;
-
--- name: drop_ranks
-DELETE FROM rank;
-
--- name: drop_site_ranks
-DELETE FROM site_rank;
-
 -- name: sample_draws
 -- Every draw, in their order. The one that is not discarded is the last.
 SELECT number, method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands,
@@ -526,18 +480,6 @@ FROM sample_draw ORDER BY number;
 
 -- name: discard_sample_draw
 UPDATE sample_draw SET stands = 0, discarded_at = :now WHERE discarded_at IS NULL;
-
--- name: drop_sample
-DELETE FROM sample;
-
--- name: drop_frame
-DELETE FROM frame_url;
-
--- name: insert_sample_draw
-INSERT INTO sample_draw (number, method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows,
-  held_from, stands, share, sites, sites_by, design, design_sha256)
-VALUES ((SELECT coalesce(max(number), 0) + 1 FROM sample_draw), :method, :per, :size, :seed, :drawn_at, :frame, :cut_sites,
-  :missed, :missed_sites, :follows, :held_from, :stands, :share, :sites, :sites_by, :design, :design_sha256);
 
 -- name: reopen_sample
 UPDATE sample_draw SET stands = 0;
@@ -568,26 +510,6 @@ SELECT site, cgi, key, email, latency, registered_at, units, max_query_span, seq
   heard_at, quiet, exclude, include_only, question, lost, given_up, unreached, silent_at
 FROM rup_server;
 
--- name: put_rup_server
-INSERT INTO rup_server (site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number,
-  good_until, heard_at, quiet, exclude, include_only, question, lost, given_up, unreached, silent_at)
-VALUES (:site, :cgi, :key, :email, :latency, :registered_at, :units, :max_query_span, :sequence_number,
-  :good_until, :heard_at, :quiet, :exclude, :include_only, :question, :lost, :given_up, :unreached,
-  :silent_at)
-ON CONFLICT (site) DO UPDATE SET cgi = excluded.cgi, key = excluded.key, email = excluded.email,
-  latency = excluded.latency, registered_at = excluded.registered_at, units = excluded.units,
-  max_query_span = excluded.max_query_span, sequence_number = excluded.sequence_number,
-  good_until = excluded.good_until, heard_at = excluded.heard_at, quiet = excluded.quiet,
-  exclude = excluded.exclude, include_only = excluded.include_only, question = excluded.question,
-  lost = excluded.lost, given_up = excluded.given_up, unreached = excluded.unreached, silent_at = excluded.silent_at;
-
--- name: remove_rup_server
-DELETE FROM rup_server WHERE site = :site;
-
--- name: insert_rup_mail
-INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict_code, verdict, changes, refused)
-VALUES (:digest, :taken_at, :site, :sequence_number, :verdict_code, :verdict, :changes, :refused) ON CONFLICT DO NOTHING;
-
 -- name: trim_rup_mails
 -- Keep the newest mails only.
 DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - :kept;
@@ -614,15 +536,8 @@ DELETE FROM site_template WHERE site_id NOT IN (SELECT DISTINCT site_of(url_id) 
 DELETE FROM near_duplicate
 WHERE cluster_id IN (SELECT cluster_id FROM near_duplicate GROUP BY cluster_id HAVING count(*) = 1);
 
--- name: drop_near_duplicates
-DELETE FROM near_duplicate;
-
 -- name: last_request
 SELECT coalesce(max(id), 0) AS id FROM request;
-
--- name: set_computed
-INSERT INTO computation (name, last_request) VALUES (:name, :last_request)
-ON CONFLICT (name) DO UPDATE SET last_request = excluded.last_request;
 
 -- name: drop_old_main_texts
 -- The texts of bodies that only earlier versions of pages have.
@@ -712,25 +627,6 @@ UPDATE url AS u SET state = 'excluded', reason_code = t.reason_code, reason = t.
 FROM given(:reason_code text, :reason text, :id bigint)
 WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
 
--- name: insert_rank
-INSERT INTO rank each_row(:url_id bigint, :site_id bigint, :pagerank float8, :in_links bigint, :in_sites bigint);
-
--- name: insert_site_rank
-INSERT INTO site_rank each_row(:site_id bigint, :pagerank float8, :pages bigint, :in_links bigint, :in_sites bigint);
-
--- name: insert_text_signature
-INSERT INTO text_signature (url_id, digest, keys)
-each_row(:url_id bigint, :digest bigint, :keys bytea)
-ON CONFLICT (url_id) DO UPDATE SET digest = excluded.digest, keys = excluded.keys;
-
--- name: insert_site_template
-INSERT INTO site_template (site_id, shingles) each_row(:site_id bigint, :shingles bytea)
-ON CONFLICT (site_id) DO UPDATE SET shingles = excluded.shingles;
-
--- name: insert_near_duplicate
-INSERT INTO near_duplicate (url_id, cluster_id, similarity) each_row(:url_id bigint, :cluster_id bigint,
-  :similarity float8);
-
 -- name: set_lastmod
 UPDATE url AS u SET lastmod = t.lastmod FROM given(:lastmod float8, :id bigint)
 WHERE u.id = t.id;
@@ -805,9 +701,6 @@ UPDATE politeness_group AS g SET next_at = t.next_at, pause_s = t.pause_s, backo
   wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
 FROM given(:next_at float8, :pause_s float8, :backoff_s float8, :wait_code text, :waits_for text, :answers bigint,
   :usual_s float8, :recent_s float8, :name text) WHERE g.name = t.name AND g.next_at <= t.next_at;
-
--- name: free_group
-UPDATE politeness_group SET claimed_by = NULL WHERE id is_each(:id);
 
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL WHERE id in_numbers(:groups);
@@ -891,10 +784,6 @@ WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
 -- The source of the newest hint of each URL of a JSON list; NULL: none.
 SELECT url_id, hint FROM revisit WHERE url_id in_numbers(:numbers);
 
--- name: pay
-INSERT INTO revisit_budget (site_id, paid_until) each_row(:site_id bigint, :paid_until float8)
-ON CONFLICT (site_id) DO UPDATE SET paid_until = excluded.paid_until;
-
 -- name: end_revisit
 -- Write how a revisit ended; checked_at is NULL if it observed nothing.
 UPDATE revisit AS r SET due_at = t.due_at, not_before = t.not_before, checked_at = coalesce(t.checked_at, r.checked_at),
@@ -930,12 +819,6 @@ SELECT id FROM url WHERE id in_numbers(:numbers) AND state = 'excluded';
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id in_numbers(:sites);
 
--- name: back_to
--- A revisit changed nothing: restore the state. The target stays.
-UPDATE url AS u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0
-FROM given(:state text, :reason_code text, :reason text, :id bigint)
-WHERE u.id = t.id;
-
 -- name: page_seen
 UPDATE page AS p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL,
   preferences_id = CASE WHEN t.keeps_preferences = 1 THEN p.preferences_id ELSE t.preferences_id END,
@@ -947,9 +830,6 @@ FROM given(:seen_at float8, :etag text, :last_modified text, :id bigint, :keeps_
 UPDATE page AS p SET gone_at = coalesce(p.gone_at, t.gone_at)
 FROM given(:gone_at float8, :id bigint)
 WHERE p.url_id = t.id;
-
--- name: ask_whole
-UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id is_each(:id);
 
 -- name: keep_version
 -- Keep the version that a page had so far, unless it was NOINDEX.
@@ -986,9 +866,6 @@ INSERT INTO object_to_delete (sha256) each_row(:sha256 bytea) ON CONFLICT DO NOT
 -- The bodies with the numbers in a JSON array.
 SELECT id, sha256, data FROM body WHERE id in_numbers(:numbers);
 
--- name: insert_frame_url
-INSERT INTO frame_url (url_id) each_row(:url_id bigint);
-
 -- name: offer_to_buckets
 -- Offer, of a JSON list of URLs, those of other buckets to them: queued ones, and those that were left to them.
 INSERT INTO outgoing (bucket, url, depth, hops, seed, kind, lastmod, by_domain)
@@ -1021,29 +898,8 @@ UPDATE site AS s SET fetched = latest(0, s.fetched - n.pages)
 FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id is_each(:id) GROUP BY 1) n
 WHERE s.id = n.site_id;
 
--- name: forget_page
-DELETE FROM page WHERE url_id is_each(:id);
-
--- name: forget_versions
-DELETE FROM page_version WHERE url_id is_each(:id);
-
--- name: forget_revisit
-DELETE FROM revisit WHERE url_id is_each(:id);
-
--- name: forget_rank
-DELETE FROM rank WHERE url_id is_each(:id);
-
--- name: forget_text_signature
-DELETE FROM text_signature WHERE url_id is_each(:id);
-
 -- name: forget_near_duplicate
 DELETE FROM near_duplicate WHERE url_id is_each(:id) OR cluster_id is_each(:id);
-
--- name: forget_url
--- The row of the URL stays: it keeps the page from coming back.
-UPDATE url AS u SET state = 'excluded', reason_code = 'forgotten', reason = t.reason, target = NULL, due_at = 0,
-  attempts = 0
-FROM given(:reason text, :id bigint) WHERE u.id = t.id;
 
 -- name: forgettable
 -- The content that the deletion of a JSON list of URLs would remove.

@@ -142,6 +142,11 @@ _ONLY = re.compile(r"^-- (sqlite|postgres) only\n(.*?)^-- both\n", re.MULTILINE 
 _COMMENT_OR_WORD = re.compile(rf"--[^\n]*|\b({'|'.join(_WORDS_OF_POSTGRES)})\b")
 
 
+def type_in_postgres(kind: str) -> str:
+    """A type of ``schema.sql`` in the words of PostgreSQL, without the order of texts."""
+    return _WORDS_OF_POSTGRES.get(kind, kind).partition(" COLLATE")[0]
+
+
 @cache
 def schema(dialect: str) -> str:
     """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""

@@ -185,10 +185,6 @@ UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_b
 SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL) AS any_other;
 
--- name: insert_content_mirror
-INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (:site, :main_site,
-  'content', :sample, :confidence, :now);
-
 -- name: counts
 -- One statement, because a crawl may be running. States are counted by the index url_out: a count of all states would
 -- sort them.
@@ -262,14 +258,6 @@ SELECT id FROM url WHERE id BETWEEN :first AND :last AND +state = 'excluded' AND
 
 -- name: forget_beats
 DELETE FROM heartbeat WHERE run_id < :run_id;
-
--- name: beat
-INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
-VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims);
-
--- name: insert_sample
-INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
-VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
 
 -- name: erase_deleted
 -- From now on overwrite what this connection deletes.
