@@ -408,8 +408,8 @@ class PostgresStore(Store):
     async def _fetch_slowly(self, sql: str, parameters: Any = None) -> list[Any]:
         return await self._retry(lambda: self._counter.execute_fetchall(sql, parameters))
 
-    async def _count(self, statement: str) -> Any:
-        return await (self._slow if self._workers.id else self._read).fetch_one(statement)
+    async def _count(self, statement: str) -> list[Any]:
+        return await (self._slow if self._workers.id else self._read).fetch(statement)
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         return await self._reconnect_policy.retry(attempt, waits=lambda: bool(self._workers.id or self._waits_at_start))

@@ -9,6 +9,7 @@ from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order, Standing, name_ranges, standing, still_blocks
 from crawler.reasons import ReasonCode
+from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat
 from crawler.store.sql.section import Access, StoreSection
@@ -49,7 +50,7 @@ class Control(StoreSection):
     async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
         """The numbers beyond ``after`` of URLs excluded because ``name`` was blocked, in ascending order."""
         found: list[int] = []
-        for site in await self._read.fetch("numbers_on", ranges=json.dumps(name_ranges(name)), after=after):
+        for site in await self._read.fetch("numbers_on", ranges=json.dumps(name_ranges(name)), least=site_of(after)):
             rows = await self._read.fetch(
                 "blocked_within",
                 first=max(site.first, after + 1),

@@ -188,9 +188,9 @@ class Store(ABC):
         """Try again what the disk or the system has no room for, as long as ``waits`` returns true for the error."""
         self._waits_for_room = waits
 
-    async def _count(self, statement: str) -> Any:
-        """The row of a statement that may run for minutes. The crawl continues at the same time."""
-        return await self._read.fetch_one(statement)
+    async def _count(self, statement: str) -> list[Any]:
+        """The rows of a statement that may run for minutes. The crawl continues at the same time."""
+        return await self._read.fetch(statement)
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -680,12 +680,10 @@ class Store(ABC):
     # --- queries ------------------------------------------------------------------------------
 
     async def counts(self) -> Counts:
-        row = await self._count("counts")
-        states = {State(state): n for state, n in json.loads(row.ended).items()}
-        states[State.QUEUED] = row.queued
-        states[State.FETCHED] = row.urls - sum(states.values())
-        in_order = {state: states.get(state, 0) for state in State}
-        return Counts(in_order, row.pages, row.links, row.requests, row.sites)
+        found = {row.what: row.n for row in await self._count("counts")}
+        states = {state: int(found.get(state, 0)) for state in State}
+        states[State.FETCHED] = found["urls"] - sum(states.values())
+        return Counts(states, found["pages"], found["links"], found["requests"], found["sites"])
 
     async def fetched_count(self) -> int:
         return int((await self._read.fetch_one("fetched_count")).n)
@@ -695,10 +693,10 @@ class Store(ABC):
         return int((await self._read.fetch_one("fetched_by_run", run_id=self._run_id)).n)
 
     async def queued_count(self) -> int:
-        return int((await self._count("queued_count")).n)
+        return int((await self._count("queued_count"))[0].n)
 
     async def excluded_count(self) -> int:
-        return int((await self._count("excluded_count")).n)
+        return int((await self._count("excluded_count"))[0].n)
 
     async def find(self, url: str) -> int | None:
         """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
