@@ -148,9 +148,8 @@ class RunRecord:
         """
         try:
             kept = json.loads(row["settings"])
-            missing = [section for section in _JUDGED_BY if not isinstance(kept[section], Mapping)]
-            if missing:
-                raise ValueError(", ".join(missing))
+            if missing := [section for section in _JUDGED_BY if not isinstance(kept.get(section), Mapping)]:
+                raise ValueError(f"{', '.join(missing)} not recorded")
             settings = recorded(kept)
             _require_time_zones(row["run"], settings.politeness)
             return cls(
@@ -162,9 +161,9 @@ class RunRecord:
                 settings=settings,
                 is_auxiliary="auxiliary_run" in kept,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise UsageError(
-                f"run {row['run']}: its settings cannot be read ({error!r}), so nothing can be proven"
+                f"run {row['run']}: its settings cannot be read ({error}), so nothing can be proven"
             ) from None
 
     @property

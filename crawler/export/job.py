@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
-from crawler.export.main_text import require_library
 from crawler.page.directives import asked_of
 from crawler.page.texts import Content, MainText
 from crawler.preferences.purposes import UsePurpose, categories_for
@@ -181,6 +180,8 @@ class Job:
         The text that the store keeps is used; otherwise the body is read. Raises :class:`UsageError` if the library
         that reads it is missing.
         """
+        from crawler.export.main_text import require_library
+
         require_library(page.content_type)
         text = await self._text_of(page)
         content = None if text is None else text.content

@@ -15,7 +15,6 @@ from crawler.clock import exact_time
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.earlier_rows import EarlierRows
 from crawler.export.job import SQL, Addition, Job
-from crawler.export.main_text import chunks, with_links
 from crawler.parquet import URL_NUMBERS, ParquetFile, url_number
 from crawler.store.views import VIEWS, ColumnType
 
@@ -52,6 +51,8 @@ async def write_jsonl(job: Job) -> None:
 
 
 async def _write_chunks(job: Job, most_chars: int) -> None:
+    from crawler.export.main_text import chunks, with_links
+
     file = job.open()
     async for row in job.rows(job.sql("texts"), job.not_copied):
         content = await job.content_of(row)

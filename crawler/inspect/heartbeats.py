@@ -1,10 +1,12 @@
-"""What the signs of life of a run say: when it was seen last, and whether it waits for room on a disk."""
+"""What a run says of itself: when it was seen last, whether it waits for room on a disk, and why it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crawler.reasons import EndCode
+from crawler.settings.keys import terminal_name
 from crawler.store.rows import Beat
 
 #: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
@@ -22,3 +24,9 @@ def low_disk(run: Mapping[str, Any] | None, beats: Sequence[Beat], now: float) -
         return None
     alive = (beat for beat in beats if beat.run_id == run["id"] and now - beat.seen_at < SILENT_S)
     return next((beat.low_disk for beat in alive if beat.low_disk is not None), None)
+
+
+def end_of(run: Mapping[str, Any]) -> str | None:
+    """Why a run or a worker ended, with the names that a terminal has for settings; ``None`` without an end."""
+    code = run["ended_code"]
+    return None if code is None else EndCode(code).message(run["ended_by"], terminal_name)

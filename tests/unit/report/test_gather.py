@@ -248,7 +248,8 @@ async def test_the_report_says_why_an_audit_is_impossible(harness: Harness) -> N
     assert isinstance(facts.audit, AuditResult)
     await harness.reopen(settings={"identity": {}})
     facts = await gathered(harness)
-    assert facts.audit == "run 2: its settings cannot be read (KeyError('politeness')), so nothing can be proven"
+    missing = "politeness, robots, fetch not recorded"
+    assert facts.audit == f"run 2: its settings cannot be read ({missing}), so nothing can be proven"
     page = render(facts).decode()
     assert "The audit of the request log is impossible" in page
     assert "Settings</dt>" in page
