@@ -13,8 +13,7 @@ from crawler.dashboard.metrics import SUCCESSES
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
-from crawler.inspect.heartbeats import SILENT_S, end_of, last_seen, low_disk
-from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached, pages_per_site
 from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for

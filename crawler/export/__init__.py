@@ -1,8 +1,8 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``job`` has the options and selects the rows. One module writes each family of formats: ``tables`` (with
-``detected_language``), ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This
-module maps the names of formats to them.
+``job`` has the options and selects the rows. One module writes each family of formats: ``tables``,
+``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of
+formats to them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class Format:
     counts: str
     about: str
     additions: tuple[Addition, ...] = ()
-    takes_base_url: bool = False
     is_text: bool = True  # in UTF-8
     is_folder: bool = False  # OUT is a folder
     counts_rows: bool = True  # each unit is a row of the view
@@ -70,7 +69,7 @@ FORMATS = {
     "wacz": Format("wacz", ("pages",), "page", _ARCHIVE, is_text=False),
     "graphml": Format("link_graph", ("links",), "graph element", _GRAPH, counts_rows=False),
     "edges": Format("link_graph", ("links", "links_glued"), "link", _GRAPH),
-    "sitemap": Format("sitemap", ("pages",), "URL", _SITEMAP, takes_base_url=True),
+    "sitemap": Format("sitemap", ("pages",), "URL", _SITEMAP),
 }
 
 
@@ -152,8 +151,6 @@ def _require_fit(format: str, chosen: Format, view: str, options: ExportOptions)
             raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")
     if options.since is not None and format != "parquet":
         raise UsageError(Argument("since"), f" is for parquet, not for {format}")
-    if options.base_url is not None and not chosen.takes_base_url:
-        raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
 
 
 def _uses(names: Iterable[str]) -> tuple[UsePurpose, ...]:

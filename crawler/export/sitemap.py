@@ -50,8 +50,8 @@ async def write_sitemap(job: Job) -> None:
     """Write one file, or an index and several files beside it: each within the limits of the protocol, and of one site.
 
     The files of several sites have the names ``OUT-HOST.xml``, several files of a site ``OUT-1.xml`` or
-    ``OUT-HOST-1.xml``. The index expects them below the base URL, or at the root of their sites, because a sitemap
-    speaks for the host that serves it. A file replaces another only when all are written.
+    ``OUT-HOST-1.xml``. The index expects them at the root of their sites, because a sitemap speaks for the
+    host that serves it. A file replaces another only when all are written.
     """
     judged = job.sql("judged_for_sitemap")
     for row in await job.store.query(job.sql("not_in_sitemap", judged=judged)):
@@ -108,11 +108,10 @@ def _write_index(job: Job, parts: list[_Part]) -> None:
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="{_NAMESPACE}">\n'.encode())
     sites = {site: list(of_site) for site, of_site in groupby(parts, key=lambda part: part.site)}
     for site, name in zip(sites, _names(list(sites)), strict=True):
-        base = (job.options.base_url or site).rstrip("/")
         for number, part in enumerate(sites[site], 1):
             words = [out.stem, *([name] if len(sites) > 1 else []), *([str(number)] if len(sites[site]) > 1 else [])]
             part.file.place = out.with_name("-".join(words) + out.suffix)
-            file.write(f"<sitemap><loc>{escape(f'{base}/{quote(part.file.place.name)}')}</loc></sitemap>\n".encode())
+            file.write(f"<sitemap><loc>{escape(f'{site}/{quote(part.file.place.name)}')}</loc></sitemap>\n".encode())
     file.write(b"</sitemapindex>\n")
 
 

@@ -15,8 +15,7 @@ from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.heartbeats import SILENT_S, end_of, last_seen, low_disk
-from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached, pages_per_site
 from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame

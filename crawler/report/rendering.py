@@ -22,7 +22,7 @@ from crawler.audit.run_settings import described_settings
 from crawler.cli.templates import fit, template_environment
 from crawler.errors import UsageError
 from crawler.formatting import duration, many, size
-from crawler.inspect.heartbeats import end_of
+from crawler.inspect.last_run import end_of
 from crawler.inspect.seeds import describe_outcomes
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
