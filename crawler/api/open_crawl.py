@@ -147,7 +147,6 @@ class OpenCrawl:
     async def _pages_of(
         self, run: _Run, settings: Settings, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
     ) -> AsyncGenerator[Page, None]:
-        arguments.require_limits(limits)
         settings = apply(settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         taken = _seeds(settings, seeds)
         async with self._alone():
