@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +19,7 @@ from xml.sax.saxutils import escape
 from crawler.atomic_files import AtomicFile
 from crawler.errors import Argument, UsageError
 from crawler.export.job import Job
+from crawler.robots.http_dates import http_date
 
 URLS_PER_FILE = 50_000
 SITEMAPS_PER_INDEX = 50_000
@@ -59,7 +59,7 @@ async def write_sitemap(job: Job) -> None:
     parts: list[_Part] = []
     urls = size = 0
     async for row in job.rows(job.sql("sitemap", judged=judged), job.not_shown):
-        entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(_http_date(row.last_modified)))
+        entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(http_date(row.last_modified or "")))
         is_full = urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE
         if not parts or is_full or row.site != parts[-1].site:
             parts.append(_next(job, parts, row.site))
@@ -126,14 +126,6 @@ def _names(sites: Sequence[str]) -> Iterator[str]:
 def _entry(url: str, lastmod: str | None) -> bytes:
     changed = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
     return f"<url><loc>{escape(url)}</loc>{changed}</url>\n".encode()
-
-
-def _http_date(text: str | None) -> float | None:
-    try:
-        when = None if text is None else parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # sites send malformed dates
-        return None
-    return None if when is None else (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _iso_or_none(epoch_s: float | None) -> str | None:
