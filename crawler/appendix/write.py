@@ -116,7 +116,8 @@ async def _write(
     _write_json(folder / "software.json", software())
     with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
-    contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
+    contacts = (run.settings.identity.contact for run in reversed(audit.runs))
+    contact = next(filter(None, contacts), "unnamed")
     study = replace(
         study,
         title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.identity.directory import directory
 from crawler.identity.keys import read
+from crawler.identity.publish import directory
 from crawler.settings.settings import SignatureForm
 from tests.botgate import needs_botgate, verdict
 from tests.command import HASTY, LOOPBACK, Ended, crawler, here
