@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
+from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
+from crawler.engine.readmission import WIDENED, readmit, visit_again
 from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
-from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
+from crawler.frontier.operator import BLOCKED, Command, Order, standing
+from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Beat
+from crawler.url import split
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -50,7 +54,8 @@ class OperatorListener:
         store: Store,
         clock: Clock,
         gate: Gate,
-        blocks: Blocks,
+        scope: Scope,
+        policy: CrawlPolicy,
         outbox: Outbox,
         shutdown: Shutdown,
         progress: Progress,
@@ -59,12 +64,14 @@ class OperatorListener:
         self._store = store
         self._clock = clock
         self._gate = gate
-        self._blocks = blocks
+        self._scope = scope
+        self._policy = policy
         self._outbox = outbox
         self._shutdown = shutdown
         self._progress = progress
         self._sample = sample
         self._orders: list[Order] = []
+        self._is_scope_wider = False  # than when the excluded URLs were decided on
         self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
         self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted in the store
@@ -121,7 +128,9 @@ class OperatorListener:
         if news := await self._store.control.orders(self._orders[-1].id if self._orders else 0):
             self._orders += news
             now_standing = standing(self._orders)
-            self._blocks.replace(now_standing.blocked)
+            self._scope.blocks.replace(now_standing.blocked)
+            urls = [order.name for order in news if order.command is Command.QUEUE]
+            self._is_scope_wider |= self._scope.widen(urls)
             self._progress.note_pause(now_standing.paused_since)
             self._gate.hold(now_standing.paused_since is not None)
             since = self._clock.now()
@@ -138,7 +147,7 @@ class OperatorListener:
     def _queue(self, order: Order, since: float) -> None:
         """Queue the part of an order that takes time, or the note that the order is done."""
         match order.command:
-            case Command.BLOCK | Command.UNBLOCK:
+            case Command.BLOCK | Command.UNBLOCK | Command.QUEUE:
                 self._todo.put_nowait((order, since))
                 self._progress.open_orders += 1
             case Command.STOP if order.run_id != self._store.run_id:
@@ -147,15 +156,33 @@ class OperatorListener:
                 self._done.put_nowait((order, since))
 
     async def _carry_out(self, order: Order, since: float) -> None:
-        """Carry out an order about a block."""
+        """Carry out an order about a site or a URL."""
         try:
-            if order.command is not Command.UNBLOCK or not self._holds(order):
-                await self._go_through(order, since)
+            work = self._add if order.command is Command.QUEUE else self._go_through
+            if order.command is Command.BLOCK or not self._holds(order):
+                await work(order, since)
                 return
-            async with self._sample.unblocking(order, self._clock.now()):
-                await self._go_through(order, since)
+            async with self._sample.growing(order, self._clock.now()):
+                await work(order, since)
         finally:
             self._progress.open_orders -= 1
+
+    async def _add(self, order: Order, since: float) -> None:
+        """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
+        await self._clock.sleep(since + 2 * _POLL_EVERY_S - self._clock.now())  # then the scope of each worker is wider
+        if not self._holds(order):
+            return
+        store, scope, url, policy = self._store, self._scope, order.name, self._policy
+        if self._is_scope_wider:
+            self._is_scope_wider = False
+            await readmit(store, scope, WIDENED)
+        is_known = await store.find(url) is not None
+        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
+        if is_known:
+            await store.expire_robots_of([split(url).site], self._clock.now())
+            per_site = policy.limits.max_pages_per_site
+            await visit_again(store, scope, [url], policy.revisit, per_site, self._clock.now())
+        await store.control.done(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:
         """Exclude the queued URLs of a blocked site, or queue them again, batch by batch, while the order holds."""

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _LOG = logging.getLogger("crawler.run")
+_warn = partial(tell, level=logging.WARNING)
 
 _COUNT_WITHIN_S = 0.7  # at a forced end
 _VALUES_SHOWN = 3  # of a list that an earlier run was given
@@ -297,7 +298,7 @@ class _Execution:
 
     async def _notify(self, result: dict[str, Any], exit_code: int) -> None:
         sent = result | {"exit_code": exit_code}
-        await notify(self.settings.output.notify, sent, self.settings.identity.contact_email, tell)
+        await notify(self.settings.output.notify, sent, self.settings.identity.contact_email, _warn)
 
     def _tell(self, sentence: str) -> None:
         """Print a sentence of the run, and before the first one what the run changes."""
@@ -324,7 +325,8 @@ async def _found(
 ) -> _Found:
     now, db = clock.now(), settings.store.db
     ledger = await ledger_at_end(store, db, now)
-    result = summary(crawl, await store.counts(), end, shown(db), now, ledger)
+    seeds = None if ledger is None else ledger.in_short(told)
+    result = summary(crawl, await store.counts(), end, shown(db), now, seeds)
     left_out = await _left_out_sentences(store, settings)
     nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
     return _Found(result, nothing, _seed_sentences(ledger, nothing, told) + left_out)
@@ -343,7 +345,7 @@ def _tell_failure(error: Exception) -> None:
     """The run ended in order, and a step after its end failed."""
     _LOG.debug("a step after the end of the run failed", exc_info=error)
     why = error.message(terminal_name) if isinstance(error, CrawlerError) else fault(error)
-    tell(f"the run has ended, and everything is kept; a step after its end failed: {why}")
+    _warn(f"the run has ended, and everything is kept; a step after its end failed: {why}")
 
 
 def _print_forced_end(settings: Settings, crawl: Watched, clock: SystemClock) -> None:
@@ -435,7 +437,7 @@ def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str],
     ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about seeds without a page.
     """
     if nothing:
-        tell(nothing)
+        _warn(nothing)
     for sentence in unreached:
         tell(sentence)
     if settings.output.json:

@@ -23,7 +23,7 @@ from crawler.errors import StoreError
 from crawler.formatting import duration, many, size
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.seeds import Ledger, Outcome, describe_outcomes
+from crawler.inspect.seeds import Outcome, describe_outcomes
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait, first_wait
@@ -317,11 +317,11 @@ def summary(
     end: RunEnd,
     db: str,
     now: float,
-    ledger: Ledger | None = None,
+    seeds: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` and ``sites`` count the whole store.
 
-    They are ``None`` without ``counts``: the store did not answer in time. ``seeds`` is ``None`` without ``ledger``.
+    They are ``None`` without ``counts``: the store did not answer in time. ``seeds`` is the ledger in short.
     """
     progress = crawl.progress
     return {
@@ -333,7 +333,7 @@ def summary(
         "pages": None if counts is None else counts.pages,
         "links": None if counts is None else counts.links,
         "sites": None if counts is None else counts.sites,
-        "seeds": None if ledger is None else ledger.in_short(),
+        "seeds": seeds,
         "run": {
             "pages": progress.pages,
             "requests": progress.sent_requests,

@@ -374,7 +374,13 @@ DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
 
 -- name: queued_on
 SELECT f.url_id FROM ranges(:ranges) r JOIN site s ON s.name BETWEEN r.first AND r.last
-JOIN frontier f ON f.site_id = s.id LIMIT :limit;
+JOIN frontier f ON f.site_id = s.id
+UNION ALL
+SELECT u.id FROM ranges(:ranges) r JOIN site s ON s.name BETWEEN r.first AND r.last
+JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+WHERE u.seed = 1 AND u.state IN ('failed', 'excluded') AND u.reason_code NOT IN
+  ('blocked', 'forgotten', 'sample', 'frame', 'other_bucket', 'mirror', 'refresh', 'other_address')
+LIMIT :limit;
 
 -- name: numbers_on
 SELECT first_url_of(s.id) AS first, last_url_of(s.id) AS last FROM ranges(:ranges) r

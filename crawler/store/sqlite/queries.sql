@@ -246,9 +246,15 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
   AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
 
 -- name: queued_on
--- Queued URLs on sites whose names are in a JSON list of ranges.
+-- Queued URLs, and seeds that came to nothing, on sites whose names are in a JSON list of ranges.
 SELECT f.url_id FROM json_each(:ranges) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
-JOIN frontier f ON f.site_id = s.id LIMIT :limit;
+JOIN frontier f ON f.site_id = s.id
+UNION ALL
+SELECT u.id FROM json_each(:ranges) r CROSS JOIN site s ON s.name BETWEEN r.value ->> 0 AND r.value ->> 1
+JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+WHERE u.seed = 1 AND +u.state IN ('failed', 'excluded') AND u.reason_code NOT IN
+  ('blocked', 'forgotten', 'sample', 'frame', 'other_bucket', 'mirror', 'refresh', 'other_address')
+LIMIT :limit;
 
 -- name: numbers_on
 -- The first and the last URL number of each site whose name is in a JSON list of ranges, from the site of a number on.
