@@ -124,6 +124,7 @@ def test_a_skipped_line_says_where_it_stands() -> None:
         ("eample.test", "example.test"),  # one missing
         ("exxample.test", "example.test"),  # one too many
         ("examble.test", "example.test"),  # another one
+        ("www.example", "example.test"),
         ("site00l.test", None),  # nine are equally near
         ("wwwexample.test", None),
         ("sample.test", None),
