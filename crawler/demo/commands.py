@@ -108,7 +108,7 @@ async def _watched(
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
         hint = "Ctrl-C stops; the next demo begins anew"
-        async with Watch(crawl, store, clock, console, lambda: None, db, hint=hint):
+        async with Watch(crawl, store, clock, console, lambda: None, db, hint=hint).shown():
             yield
     else:
         yield
