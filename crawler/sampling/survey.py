@@ -11,6 +11,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from crawler.errors import UsageError
 from crawler.formatting import many
@@ -38,9 +39,10 @@ _EXCLUDED = {
 }
 _NO_VALUE = "(no value)"
 _MAX_LISTED = 8  # statuses, and languages
-#: Estimates of pages in every sample.
-SIZE, LINKS = "size", "links per page"
+_NO_LIMIT = 1 << 62
 SOFT_404 = "soft_404"
+#: The names of the quantities of every sample, and the label of one of them.
+_NAMES = ("disallowed", "answer", SOFT_404, "size", "links", "language", "links per page")
 
 _SQL = load_statements("crawler.sampling")
 
@@ -144,33 +146,40 @@ class Measure:
     what: str
     among: str
     unit: Unit
-    values: Sequence[float]
-    missing: Sequence[bool] = ()
+    values: Sequence[float] | NDArray[np.float64]
+    missing: Sequence[bool] | NDArray[np.bool_] = ()
     source: Source = _UNKNOWN
+
+    def at(self, draws: NDArray[np.int64] | slice) -> Measure:
+        """The same of some draws, by their places."""
+        missing = np.asarray(self.missing, bool)[draws] if len(self.missing) else ()
+        return replace(self, values=np.asarray(self.values, np.float64)[draws], missing=missing)
 
     def of(self, sample: Sample, size: float | None = None, whole: Sample | None = None) -> Figure:
         """The estimate from ``sample``, whose draws ``values`` are of.
 
         It has a total if ``size`` is the number of URLs in the population; a change has none. For a part whose number
-        of URLs is not known, ``whole`` is the sample of the population of ``size``. A total is marked if its mean is.
+        of URLs is not known, ``whole`` is the sample of the population of ``size``. A total is the mean over all URLs,
+        of which those without a value have 0, times their number. It is marked if the mean is.
         """
         if any(self.missing):
             sample = sample.without_answer(self.missing)
             whole = whole and whole.without_answer(self.missing)
-        if self.source.is_change:
-            is_share = self.unit is Unit.POINTS
-            changed = sample.share_change(self.values) if is_share else sample.mean(self.values)
-            return Figure(self.what, self.among, self.unit, changed, source=self.source)
-        is_share, total = self.unit is Unit.SHARE, None
-        estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
-        if size is not None:
-            terms = np.where(sample.part, np.asarray(self.values, np.float64), nan)
-            summed = whole or sample
-            total = summed.count(terms, size, open_ended=True) if is_share else summed.total(terms, size)
+        estimate, total = self._estimated(sample, self.values), None
+        if size is not None and not self.source.is_change:
+            terms = np.nan_to_num(np.where(sample.part, np.asarray(self.values, np.float64), 0))
+            total = self._estimated(whole or sample, terms).times(size)
             total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
-        if self.unit in (Unit.BYTES, Unit.LINKS):
-            estimate, total = _from_none(estimate), total and _from_none(total)
         return Figure(self.what, self.among, self.unit, estimate, total, self.source)
+
+    def _estimated(self, sample: Sample, values: ArrayLike) -> Estimate:
+        if self.unit is Unit.SHARE:
+            return sample.share(values, open_ended=True)
+        if self.unit is Unit.POINTS:
+            return sample.share_change(values)
+        made = sample.mean(values)
+        cannot_be_negative = self.unit in (Unit.BYTES, Unit.LINKS) and not self.source.is_change and isfinite(made.low)
+        return replace(made, low=max(made.low, 0.0)) if cannot_be_negative else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +258,8 @@ class _Part:
     def figures(self, measures: Iterable[Measure]) -> Iterable[Figure]:
         which = f" {self.name}" if self.name else ""
         for measure in measures:
-            values = np.asarray(measure.values, np.float64)[self.draws].tolist()
-            missing = np.asarray(measure.missing, bool)[self.draws].tolist() if measure.missing else ()
-            among = measure.among + which
-            yield replace(measure, among=among, values=values, missing=missing).of(self.sample, self.size, self.whole)
+            own = replace(measure.at(self.draws), among=measure.among + which)
+            yield own.of(self.sample, self.size, self.whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +375,7 @@ async def survey(
         frame = await open_frame(store, now)
         waits = "" if frame is None else f": {frame.describe(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
-    rows = await store.query(_SQL["drawn"])
+    rows = await _drawn_rows(store)
     read = {name: _opened(variable, name) for name, variable in (variables or {}).items()}
     drawn = await _drawn(store, draw, rows, read, now)
     if earlier is not None:
@@ -386,7 +393,6 @@ async def survey(
     figures = tuple(figure for part in parts for figure in part.figures(measures))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
-    limit = await _pages_per_site(store)
     (outside,) = await store.query(_SQL["blocked_outside"])
     return Survey(
         draw,
@@ -395,7 +401,7 @@ async def survey(
         drawn,
         outside["urls"],
         figures,
-        Counter(_outcome(row, limit) for row in _once(rows)),
+        Counter({row["drawn_id"]: row["outcome"] for row in rows}.values()),
         unseen_at_most,
         [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
         len(framed),
@@ -408,7 +414,15 @@ async def drawn_of(store: Store, draw: SampleDraw, variables: Mapping[str, Varia
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
     read = {name: _opened(variable, name) for name, variable in variables.items()}
-    return await _drawn(store, draw, await store.query(_SQL["drawn"]), read, now)
+    return await _drawn(store, draw, await _drawn_rows(store), read, now)
+
+
+async def _drawn_rows(store: Store) -> list[dict[str, Any]]:
+    """A row for each draw, with its outcome. The limit on the pages of a site is that of the last crawl."""
+    run = await store.last_run()
+    limit = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None
+    rows = await store.query(_SQL["drawn"], {"pages_per_site": _NO_LIMIT if limit is None else limit})
+    return [{**row, "outcome": _outcome(row)} for row in rows]
 
 
 async def _drawn(
@@ -430,8 +444,8 @@ async def _drawn(
 
 
 def _opened(variable: Variable, name: str) -> Variable | HandCodes:
-    if name in (SIZE, LINKS):  # two figures with one name could not be told apart
-        raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
+    if name in _NAMES:
+        raise UsageError(f"variable {name}: a quantity of every sample has this name; choose another name")
     return opened(variable, name)
 
 
@@ -466,7 +480,7 @@ def _domain_of(by: str) -> tuple[str, Variable | HandCodes]:
     """The variable that ``--by`` names: ``NAME=…``, or an expression alone."""
     has_name = by.partition("=")[0].strip().isidentifier() and "=" in by
     name, expression = variable_of(by) if has_name else (by, by)
-    return name, _opened(expression, name)
+    return name, opened(expression, name)
 
 
 async def _labels(
@@ -567,7 +581,7 @@ async def _since(
     now: float,
 ) -> DrawnUrls:
     """The draws with what they were in an earlier wave of the same sample, and the changes since then."""
-    before = await store.query(_SQL["drawn"]) if await store.samples.drawn() is not None else []
+    before = await _drawn_rows(store) if await store.samples.drawn() is not None else []
     earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
     keys = [(row["stratum"], row["drawn_url"]) for row in rows]
     if not before or Counter(keys) != Counter((row["stratum"], row["drawn_url"]) for row in before):
@@ -575,44 +589,19 @@ async def _since(
     matched = [earlier[key] for key in keys]
     unknown = [_is_unknown(row) for row in matched]
     of_waves = {name: variable for name, variable in variables.items() if not isinstance(variable, HandCodes)}
-    found = await _quantities(store, matched, of_waves, now)
-    own = drawn.quantities[len(drawn.quantities) - len(variables) :]
-    same = [new for name, new in zip(variables, own, strict=True) if name in of_waves]
-    pairs = zip(found, (*drawn.quantities[: -len(own) or None], *same), strict=True)
-    changes = (measure for old, new in pairs for measure in new.changes(old, drawn.sample, unknown))
+    found, later = await _quantities(store, matched, of_waves, now), {each.name: each for each in drawn.quantities}
+    changes = (measure for old in found for measure in later[old.name].changes(old, drawn.sample, unknown))
     return replace(drawn, measures=[*drawn.measures, *changes], earlier=found)
 
 
-def _link_count(row: Mapping[str, Any]) -> float | None:
-    return row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None
-
-
-def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
+def _outcome(row: Mapping[str, Any]) -> Outcome:
     if row["state"] == State.QUEUED:
-        return Outcome.OVER_BUDGET if _has_its_pages(row, limit) else Outcome.WAITING
+        return Outcome.OVER_BUDGET if row["is_full"] else Outcome.WAITING
     if (unknown := NONRESPONSE_BY_CODE.get(row["reason_code"])) is not None:
         return unknown
-    if _is_disallowed(row):
+    if row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS:
         return Outcome.DISALLOWED
-    return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
-
-
-def _has_its_pages(row: Mapping[str, Any], limit: int | None) -> bool:
-    """Whether the site of a drawn URL has the pages that its own limit, or else ``limit``, allows."""
-    own: int | None = row["max_pages"]
-    most = limit if own is None else own
-    return most is not None and row["fetched"] >= most
-
-
-async def _pages_per_site(store: Store) -> int | None:
-    """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
-    run = await store.last_run()
-    limit: int | None = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None
-    return limit
-
-
-def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return list({row["drawn_id"]: row for row in rows}.values())
+    return Outcome.NO_ANSWER if _answer(row) == "none" else Outcome.ANSWERED
 
 
 def _language(row: Mapping[str, Any]) -> str | None:
@@ -624,7 +613,7 @@ def _language(row: Mapping[str, Any]) -> str | None:
 
 def _is_unknown(row: Mapping[str, Any]) -> bool:
     """Whether a drawn URL is nonresponse."""
-    return row["state"] == State.QUEUED or row["reason_code"] in NONRESPONSE_BY_CODE
+    return row["outcome"] in NONRESPONSE
 
 
 def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]]) -> Sample:
@@ -652,14 +641,14 @@ async def _quantities(
     store: Store, rows: Sequence[Mapping[str, Any]], variables: Mapping[str, Variable | HandCodes], now: float
 ) -> list[Quantity]:
     """The quantities to estimate, those of the crawler and the variables of the user."""
-    said = [None if _is_unknown(row) else _is_disallowed(row) for row in rows]
+    said = [None if _is_unknown(row) else row["outcome"] is Outcome.DISALLOWED for row in rows]
     compared = [row["soft_404"] for row in rows]
     made = [
         Quantity("disallowed", "disallowed by robots.txt", "URLs", Unit.SHARE, said),
         Quantity("answer", "answer ", "URLs that may be asked for", Unit.SHARE, [*map(_status, rows)]),
         Quantity(SOFT_404, "soft 404", "pages that could be compared with one", Unit.SHARE, compared),
-        Quantity("size", SIZE, "pages", Unit.BYTES, [row["body_bytes"] for row in rows]),
-        Quantity("links", LINKS, "pages", Unit.LINKS, [*map(_link_count, rows)]),
+        Quantity("size", "size", "pages", Unit.BYTES, [row["body_bytes"] for row in rows]),
+        Quantity("links", "links per page", "pages", Unit.LINKS, [row["links"] for row in rows]),
         Quantity("language", "language ", "pages whose text may be kept", Unit.SHARE, [*map(_language, rows)]),
     ]
     for name, variable in variables.items():
@@ -672,11 +661,6 @@ async def _quantities(
     return made
 
 
-def _from_none(estimate: Estimate) -> Estimate:
-    """The estimate of a quantity that cannot be negative."""
-    return replace(estimate, low=max(estimate.low, 0.0)) if isfinite(estimate.low) else estimate
-
-
 def _frequent(sample: Sample, *columns: Sequence[Value]) -> list[str]:
     """The texts with the highest estimated frequency in any of ``columns``, each with a value of each draw."""
     weights: Counter[str] = Counter()
@@ -687,15 +671,13 @@ def _frequent(sample: Sample, *columns: Sequence[Value]) -> list[str]:
     return sorted(weights, key=lambda label: (-weights[label], label))[:_MAX_LISTED]
 
 
-def _is_disallowed(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS)
-
-
 def _status(row: Mapping[str, Any]) -> str | None:
     """The status of the answer, or what stands for it; ``None`` if the URL was not requested."""
+    return None if row["outcome"] in (Outcome.DISALLOWED, *NONRESPONSE) else _answer(row)
+
+
+def _answer(row: Mapping[str, Any]) -> str:
     state = row["state"]
-    if _is_unknown(row) or _is_disallowed(row):
-        return None
     if state == State.FETCHED:
         return str(row["status"])
     if state == State.EXCLUDED:
