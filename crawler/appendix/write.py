@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from crawler.appendix.check import SUMS, files_listed_in, sha256_of
 from crawler.appendix.describe import codebook_rows, data_package, software
 from crawler.appendix.recipes import recipe_python, recipe_r
@@ -117,7 +119,7 @@ async def _write(
     with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
-    study = replace(
+    study = msgspec.structs.replace(
         study,
         title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",
         authors=study.authors or (contact,),

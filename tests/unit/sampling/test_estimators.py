@@ -136,33 +136,6 @@ def test_sites_drawn_first_and_pages_from_them(most: int) -> None:
     require_coverage(run)
 
 
-def test_walks_over_a_graph_without_directions() -> None:
-    """A walk comes to a page as often as it has links; repeated draws, so the walks are clusters."""
-    import networkx  # takes a fifth of a second
-
-    graph = networkx.barabasi_albert_graph(400, 3, seed=5)
-    near = [list(graph[n]) for n in range(400)]
-    degree = np.array([len(row) for row in near], float)
-    truth = degree.mean()
-    odd = np.arange(400) % 3 == 0
-
-    def run(seed: int) -> dict[str, bool]:
-        chance = np.random.default_rng(seed)
-        steps = chance.random((30, 40))
-        visits = []
-        for walk in steps:
-            at = int(walk[0] * 400)
-            for step in walk[1:]:
-                at = near[at][int(step * len(near[at]))]
-                visits.append(at)
-        rows = np.array(visits).reshape(30, -1)[:, 19:]  # by then it has forgotten where it began
-        sample = Sample(degree[rows.ravel()] / degree.sum(), clusters=np.repeat(np.arange(30), rows.shape[1]))
-        links, share = sample.mean(degree[rows.ravel()]), sample.share(odd[rows.ravel()])
-        return {"links": links.low <= truth <= links.high, "odd": share.low <= odd.mean() <= share.high}
-
-    require_coverage(run)
-
-
 def test_links_of_a_scale_free_web() -> None:
     """Mean ± t · s / √n holds 89 times of 100 here."""
     import networkx
