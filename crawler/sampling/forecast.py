@@ -69,7 +69,7 @@ def precision_of(
     times = int(np.clip(_UNITS_IN_ALL // max(usual_units, 1), _FEWEST_DRAWINGS, _DRAWINGS))
     rng = np.random.default_rng(20)
     weights = [_cumulated(pilot.sample.weight[stratum.pool]) for stratum in strata]
-    measures = [measure.at(slice(None)) for measure in pilot.measures]
+    measures = [measure.at(...) for measure in pilot.measures]
     widths = np.full((len(measures), times), np.inf)
     marked = np.zeros(len(measures), np.int64)
     for time in range(times):
