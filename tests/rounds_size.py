@@ -49,8 +49,9 @@ def offer(dataset: Dataset, folder: Path, last: Manifest | None, offers: dict[in
     for bucket, urls in offers.items():
         path, key = folder / "offers.parquet", f"offers/{number:06}-0/{bucket:05}.parquet"
         file = TableFile("outgoing", path)
+        about = {"bucket": bucket, "depth": 3, "hops": 0, "seed": 0, "kind": "page", "by_domain": 0}
         for url in urls:
-            file.add({"bucket": bucket, "url": url, "depth": 3, "hops": 0, "seed": 0, "kind": "page", "by_domain": 0})
+            file.add_row(about | {"url": url})
         file.close()
         dataset.objects.put(key, path)
         keys.append(key)
