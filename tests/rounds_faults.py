@@ -31,6 +31,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from crawler.clock import SystemClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset
 from crawler.demo.pages import Hit, Page, Site, plain, unavailable
@@ -220,7 +221,7 @@ def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
     wrong = [said] if plainly.returncode else []
     web.web.log.clear()
     dataset = commands._dataset(str(data), tuple(seeds), config, {})
-    plan = make_plan(dataset, [], commands.SystemClock().now())
+    plan = make_plan(dataset, [], SystemClock().now())
     command = [sys.executable, "-m", "crawler.rounds.worker", str(data), str(plan.round)]
     worker = start(command)
     chance = random.Random(seed)

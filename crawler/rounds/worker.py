@@ -23,6 +23,7 @@ from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.clock import Clock, SystemClock, boot_s
+from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task
 from crawler.engine.assembly import FetcherSide
@@ -197,14 +198,17 @@ class Worker:
             task.written_ahead(found)
 
 
-def work(location: str, number: int, buckets: Collection[int] | None = None) -> int:
-    """Work on a round of a dataset until no task is left; returns the exit code."""
+def work(location: str, number: int, buckets: Collection[int] | None = None, clock: SystemClock | None = None) -> int:
+    """Work on a round of a dataset until no task is left; returns the exit code.
+
+    ``clock`` is that of the driver, if that is known.
+    """
     dataset = Dataset(Objects(location))
     plan = dataset.plan(number)
     if plan is None:
         raise UsageError(f"{location}: round {number} has no plan")
+    clock = clock or StorageClock(dataset.objects)
     began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
-    clock = SystemClock()
     ends_at = began + plan.deadline - clock.now()
 
     async def run() -> int:
@@ -235,11 +239,14 @@ def work(location: str, number: int, buckets: Collection[int] | None = None) -> 
 
 
 def main() -> int:
-    """Run the command; errors of the user and of the storage are one line."""
-    _, location, number = sys.argv
+    """Run the command; errors of the user and of the storage are one line.
+
+    A driver on this machine adds by how much its clock is ahead of :func:`crawler.clock.boot_s`.
+    """
+    _, location, number, *ahead_s = sys.argv
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
-        return work(location, int(number))
+        return work(location, int(number), clock=SystemClock(float(ahead_s[0])) if ahead_s else None)
     except CrawlerError as error:
         tell(f"crawler: {error}")
         return error.exit_code

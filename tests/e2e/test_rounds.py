@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from crawler.clock import boot_s
+from crawler.clock import SystemClock, boot_s
 from crawler.demo.pages import Page, plain, redirect
 from tests import judge, kill
 from tests.command import HASTY, finish, here, start, until
@@ -187,7 +187,7 @@ def test_a_worker_that_was_frozen_past_its_deadline_sends_nothing_more(
 
     arguments = crawled(length=10)  # longer than the start of a worker on a busy machine
     dataset = commands._dataset(str(tmp_path / "data"), tuple(arguments[4:]), Path(arguments[3]), {})
-    plan = make_plan(dataset, [], commands.SystemClock().now())
+    plan = make_plan(dataset, [], SystemClock().now())
     command = [sys.executable, "-m", "crawler.rounds.worker", str(tmp_path / "data"), str(plan.round)]
     worker = subprocess.Popen([*BOUND, *command], cwd=Path(__file__).parents[2])
     until(lambda: len(loopback.log) > 4, "requests")
