@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -87,10 +87,15 @@ class Worker:
         self._segments = 0
         self._requests = 0  # that were written ahead
         self._log_written_at = clock.now()
+        self._noted_at = -_NOTE_EVERY_S
 
     async def run(self) -> None:
         """Work on the round."""
-        async with required_task(self._look_after()):
+        async with (
+            required_task(self._every(_LOOK_EVERY_S, self._look_after)),
+            required_task(self._every(_SAY_EVERY_S, self._say_writing)),
+            required_task(self._every(AHEAD_EVERY_S, self._write_log_ahead)),
+        ):
             await asyncio.gather(*(self._run_tasks() for _ in range(self._at_once)))
 
     async def _run_tasks(self) -> None:
@@ -137,24 +142,23 @@ class Worker:
                 task.end_grace()
         self._end = self._end or end
 
-    async def _look_after(self) -> None:
-        """Stop tasks in time, and write requests ahead."""
-        said_at = tried_at = self._clock.now()
-        noted_at = -_NOTE_EVERY_S
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Do ``work`` again and again. Slow storage delays one kind of work, and not the others."""
         while True:
-            await self._clock.sleep(_LOOK_EVERY_S)
-            for task in self._running:
-                task.stop_if_over()
-            if self._clock.now() - noted_at >= _NOTE_EVERY_S and self._note_wait():
-                noted_at = self._clock.now()
-            if self._clock.now() - said_at >= _SAY_EVERY_S:
-                said_at = self._clock.now()
-                for task in list(self._running):
-                    with suppress(StoreError):  # said again soon
-                        await task.say_writing()
-            if self._clock.now() - tried_at >= AHEAD_EVERY_S:
-                tried_at = self._clock.now()
-                await self._write_log_ahead()
+            await self._clock.sleep(seconds)
+            await work()
+
+    async def _look_after(self) -> None:
+        """Stop tasks in time, and tell what is waited for."""
+        for task in self._running:
+            task.stop_if_over()
+        if self._clock.now() - self._noted_at >= _NOTE_EVERY_S and self._note_wait():
+            self._noted_at = self._clock.now()
+
+    async def _say_writing(self) -> None:
+        for task in list(self._running):
+            with suppress(StoreError):  # said again soon
+                await task.say_writing()
 
     def _note_wait(self) -> bool:
         """Tell what is waited for, if every task that runs waits for long; returns whether so."""
