@@ -31,17 +31,13 @@ from urllib.parse import quote
 from crawler.clock import monotonic_s
 from crawler.errors import Argument, QueryInterrupted, UsageError
 from crawler.page.directives import asked_of
-from crawler.search.anchors import matching_anchors
 from crawler.search.document import Document
-from crawler.search.excerpt import Marked, mark, within
-from crawler.search.forms import with_forms
+from crawler.search.excerpt import EXCERPT_CHARS, Marked, mark, matching_anchors, within
 from crawler.search.index_file import INDEX, SITE_WEIGHT, Index, NoIndex, crawl_of, index_path, no_index, open_index
 from crawler.search.names import Named
-from crawler.search.prefixes import pages_with, without_wide_prefixes
 from crawler.search.query import Phrase, Query, parse_query
-from crawler.search.signs import known_with_signs
-from crawler.search.spelling import suggestion
 from crawler.search.tokenizer import tokenize
+from crawler.search.vocabulary import Vocabulary
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
@@ -52,8 +48,8 @@ if TYPE_CHECKING:
 
 SQL = load_statements("crawler.search")
 
-#: The weights of title, anchors, description, keywords, headings, body.
-WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
+#: The weights of title, anchors, headings, body.
+WEIGHTS = (50.0, 20.0, 5.0, 1.0)
 #: By how much popularity raises a score at most, and the popularity (the average page has 1) that raises it by half
 #: that.
 POPULARITY_SHARE = 0.25
@@ -66,14 +62,14 @@ TITLE_SHARE, NAMED_SHARE = 1.0, 1.0
 OTHER_LANGUAGE, BEST = 0.5, 50
 #: How many of the best pages by text and popularity are compared by their titles.
 CANDIDATES = 100
-#: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
-#: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
+#: If more pages match, those are ranked that have the words in the fields of FIELDS: of more of them, those with the
+#: most links; with fewer than CANDIDATES, so many of the pages with the most links, too.
 BROAD = 2_000
+FIELDS = "title anchors headings"
 #: A query whose words so few pages have may be misspelt.
 FEW = 2
 #: How long a search may take in seconds. A hundred times as long as nearly all take.
 MOST_S = 5.0
-FIELDS = ("title anchors description keywords headings", "title anchors", "title")
 _TEXTS_IN_MEMORY = 20
 _MOST_VALUES = 12  # of a facet
 _ALL = 1 << 60
@@ -211,7 +207,9 @@ async def search(
     try:
         async with open_index(await index_path(store, db), MOST_S) as index, store.deadline(MOST_S):
             note = await _state(store, index)
-            asked = _Asked(store, index, now, limit, offset, filters or Filters(), facets, monotonic_s() + MOST_S)
+            wanted, until = filters or Filters(), monotonic_s() + MOST_S
+            vocabulary = await Vocabulary.of(index, wanted.language)
+            asked = _Asked(store, index, vocabulary, now, limit, offset, wanted, facets, until)
             return replace(await _corrected(asked, words), note=note)
     except NoIndex as error:
         raise no_index(error, db) from None
@@ -225,6 +223,7 @@ class _Asked:
 
     store: Store
     index: Index
+    vocabulary: Vocabulary
     now: float
     limit: int
     offset: int
@@ -237,7 +236,7 @@ async def _corrected(asked: _Asked, words: str) -> SearchResult:
     found = await _answer(asked, words)
     if found.is_more or found.total > FEW:
         return found
-    meant = await suggestion(asked.index, words, few=found.total > 0)
+    meant = await asked.vocabulary.suggestion(words, few=found.total > 0)
     if meant is None:
         return found
     corrected = await _answer(asked, meant.words)
@@ -248,13 +247,10 @@ async def _corrected(asked: _Asked, words: str) -> SearchResult:
 
 async def _answer(asked: _Asked, words: str) -> SearchResult:
     """The result for these words, in this spelling."""
-    limit, offset, index = asked.limit, asked.offset, asked.index
-    query = parse_query(words, await known_with_signs(index, words))
-    query = await with_forms(index, query, asked.filters.language)
-    searched = await without_wide_prefixes(index, query)
-    search = _Search(asked, searched, await _values(asked), offset + limit)
-    found = await search.find(facets=asked.facets)
-    hits = await _hits(asked, query, found.best[offset:])
+    query = await asked.vocabulary.query(words)
+    searched = await asked.vocabulary.without_wide_prefixes(query)
+    found = await _Search(asked, searched, await _values(asked), asked.offset + asked.limit).find()
+    hits = await _hits(asked, query, found.best[asked.offset :])
     excluded = tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded)
     return SearchResult(
         found.total, found.is_more, tuple(hits), "", found.ranked, found.some, found.facets, excluded=excluded
@@ -308,28 +304,27 @@ class _Search:
         assert isinstance(number, int)
         return number
 
-    async def find(self, *, facets: bool = False) -> _Found:
+    async def find(self) -> _Found:
         """The best pages: with all words, or with some of the rare ones."""
         is_broad = False
         weights, counts, common = await self._weights()
         if some := self._with_some(counts, weights[len(self.query.phrases) :], common):
-            found = await self._rank(some, facets)
+            found = await self._rank(some)
         else:
             ranking = _Ranking("search_text", self.query.with_all(), most=BROAD + 1)
             # To count phrases takes about as long as to rank the pages. To count words takes much less.
-            is_broad = not self.query.phrases and await self._count(ranking, self.query.with_all("", False)) > BROAD
-            found = [] if is_broad else await self._rank(ranking, facets)
+            words = self.query.with_all("", False)
+            is_broad = not self.query.phrases and await self._count("search_text", words) > BROAD
+            found = [] if is_broad else await self._rank(ranking)
             is_broad = is_broad or (bool(found) and found[0]["total"] > BROAD)
             if is_broad:
-                found = await self._rank(await self._narrowed(), facets)
+                found = await self._rank(await self._narrowed())
         rows = await self._shown(found)
         candidates = rows[:CANDIDATES]
-        titles = [(row["title"] or "", "") for row in candidates]
-        marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.asked.until)
         named = Named((*((phrase,) for phrase in self.query.phrases), *self.query.words), weights)
-        for row, (title, _) in zip(candidates, marked, strict=True):
-            share = named.share(row["title"] or "", row["url"])
-            row["score"] *= 1 + TITLE_SHARE * title.share() + NAMED_SHARE * share
+        for row in candidates:
+            title = row["title"] or ""
+            row["score"] *= 1 + TITLE_SHARE * named.share_of_title(title) + NAMED_SHARE * named.share(title, row["url"])
         best = _in_one_language(candidates) + rows[CANDIDATES:]
         first_of: dict[int, dict[str, Any]] = {}
         for row in best:
@@ -338,7 +333,7 @@ class _Search:
         hidden = sum(row["share"] == 1 for row in found) - sum(row["share"] == 1 for row in rows)
         ranked = found[0]["whole"] - hidden if found else 0
         best = list(first_of.values())
-        counted = json.loads(found[0]["facets"]) if found and facets else []
+        counted = json.loads(found[0]["facets"]) if found and self.asked.facets else []
         shown = tuple(Facet(*values) for values in counted if values[-1])
         return _Found(ranked, total - ranked, is_broad, best[: self.depth], shown)
 
@@ -349,7 +344,9 @@ class _Search:
         """
         ((pages, _),) = await self.asked.index.query(INDEX["count_pages"])
         each = (*((phrase,) for phrase in self.query.phrases), *self.query.words)
-        having = {form: await pages_with(self.asked.index, form) for form in {form for forms in each for form in forms}}
+        having = {
+            form: await self.asked.vocabulary.pages_with(form) for form in {form for forms in each for form in forms}
+        }
         counts = [min(pages, sum(having[form] for form in set(forms))) for forms in each]
         idf = [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts]
         single = {form: n for form, n in having.items() if not form.is_prefix and len(tokenize(form.text)) == 1}
@@ -379,13 +376,13 @@ class _Search:
             words=tuple(self.query.with_word(number, order) for number in range(len(counts))),
         )
 
-    async def _rank(self, ranking: _Ranking, facets: bool) -> list[dict[str, Any]]:
+    async def _rank(self, ranking: _Ranking) -> list[dict[str, Any]]:
         """The best of the pages to rank, with the number of all of them (up to one more than ``BROAD``)."""
         sql = INDEX["find"].format(
             table=ranking.table,
             weights=", ".join(map(str, _WEIGHTS[ranking.table])),
             facet=INDEX["facet"].format(most=_MOST_VALUES),
-            facets=INDEX["facets"] if facets else "NULL",
+            facets=INDEX["facets"] if self.asked.facets else "NULL",
             site_weight=SITE_WEIGHT,
             popularity_share=POPULARITY_SHARE,
             popularity_half=POPULARITY_HALF,
@@ -413,26 +410,17 @@ class _Search:
         """The most promising pages, if more than ``BROAD`` match."""
         # The words that no page may have are looked for in the whole page.
         table = "search_text" if self.query.excluded else "search_head"
-        fewest = max(CANDIDATES, self.depth)
-        ranking = _Ranking("search_text", self.query.with_all("", False))
-        for fields in FIELDS:
-            narrower = _Ranking("search_head", self.query.with_all(fields))
-            match = self.query.with_all(fields, False)
-            pages = await self._count(narrower, match)
-            if pages <= BROAD and self.query.excluded:
-                pages = await self._count(replace(narrower, table=table), match)
-            if pages < fewest:
-                return replace(ranking, place=BROAD, head=match)
-            if pages <= BROAD:
-                return replace(narrower, table=table)
-            ranking = _Ranking(table, match)
-        return replace(ranking, place=BROAD)
+        match = self.query.with_all(FIELDS, False)
+        pages = await self._count(table, match)
+        if pages < max(CANDIDATES, self.depth):
+            return _Ranking("search_text", self.query.with_all("", False), place=BROAD, head=match)
+        return _Ranking(table, self.query.with_all(FIELDS), place=_ALL if pages <= BROAD else BROAD)
 
-    async def _count(self, ranking: _Ranking, match: str | None) -> int:
+    async def _count(self, table: str, match: str) -> int:
         """How many pages match, up to one more than ``BROAD``."""
-        values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
-        name = "count_any" if self.asked.filters == Filters() and ranking.place == _ALL else "count"
-        (row,) = await self.asked.index.query(INDEX[name].format(table=ranking.table, **_PARTS), values)
+        name = "count_any" if self.asked.filters == Filters() else "count"
+        sql = INDEX[name].format(table=table, **_PARTS)
+        (row,) = await self.asked.index.query(sql, {"match": match, "most": BROAD + 1, **self.values})
         return int(row["n"])
 
 
@@ -525,14 +513,13 @@ def _shown_texts(
     A page without a match in either has the anchor of a link to it that matches, if there is one. NOSNIPPET and
     ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)], until)
-    from_description = mark(match, [("", row["description"] or "") for row in rows], until)
+    texts = [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)]
+    marked = mark(match, texts + [(row["description"] or "", "") for row in rows], until)
     shown: list[dict[str, Any]] = []
     bare = {}
-    for n, (row, page, (title, excerpt), (_, said)) in enumerate(
-        zip(rows, pages, from_text, from_description, strict=True)
-    ):
-        limit = asked_of(row["directives"]).snippet_chars
+    for n, (row, page) in enumerate(zip(rows, pages, strict=True)):
+        (title, excerpt), (said, _) = marked[n], marked[len(rows) + n]
+        limit = min(asked_of(row["directives"]).snippet_chars, EXCERPT_CHARS)
         is_said = bool(said.marks and not excerpt.marks)
         section = None if is_said or not limit else _section(row["url"], page, excerpt)
         best = within(said if is_said else excerpt, limit)
