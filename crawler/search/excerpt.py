@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
 
-from crawler.clock import monotonic_s
-from crawler.errors import QueryInterrupted
 from crawler.page.main_text import clean
 from crawler.search.tokenizer import TOKENIZER, as_shown, for_tokenizer
 from crawler.store.statements import load_statements
@@ -28,15 +25,11 @@ _UNMARKED_CHARS = 400
 # Two controls enclose each match; clean text contains none.
 _ON, _OFF = "\x02", "\x03"
 _SQL = load_statements("crawler.search", "excerpt.sql")
-# snippet() takes quadratic time, and to index a long text takes most of the time of a search: one piece is indexed.
-_PIECE_CHARS = 10_000
+# snippet() takes quadratic time: 20 ms for so many characters if each word matches. And to index a long text takes most
+# of the time of a search. So one piece is indexed.
+_PIECE_CHARS = 4_000
 _LEAST_ROOT = 4
 _QUOTED, _TERM = re.compile(r'"[^"]*"'), re.compile(r"\w+")
-# SQLite asks whether it is late after so many steps of a statement.
-_STEPS = 1000
-_TOO_LATE = "the matches were not marked in time"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,37 +40,17 @@ class Marked:
     marks: tuple[tuple[int, int], ...] = ()
 
 
-def mark(match: str, texts: Sequence[tuple[str, str]], until: float = math.inf) -> list[tuple[Marked, Marked]]:
-    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second.
-
-    Raises :class:`QueryInterrupted` soon after ``until``, in seconds of :func:`crawler.clock.monotonic_s`.
-    """
-
-    def is_late() -> bool:
-        return monotonic_s() >= until
-
-    def in_time(things: Iterable[T]) -> Iterator[T]:
-        for thing in things:
-            if is_late():
-                raise QueryInterrupted(_TOO_LATE)
-            yield thing
-
+def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Marked]]:
+    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second."""
     terms = _terms(match)
-    ready = [(for_tokenizer(clean(short)), _likely_piece(long, terms)) for short, long in in_time(texts)]
-    try:
-        with closing(sqlite3.connect(":memory:")) as db:
-            db.set_progress_handler(is_late, _STEPS)
-            db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
-            db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
-            pieces = ((len(ready) + k, "", piece) for k, (_, piece) in enumerate(in_time(ready)))
-            db.executemany(_SQL["insert"], pieces)
-            matching = {"match": match, "texts": len(ready)}
-            titles = dict(db.execute(_SQL["highlight"], matching))
-            excerpts = dict(in_time(db.execute(_SQL["snippet"].format(words=EXCERPT_WORDS), matching)))
-    except sqlite3.OperationalError:
-        if is_late():
-            raise QueryInterrupted(_TOO_LATE) from None
-        raise
+    ready = [(for_tokenizer(clean(short)), _likely_piece(long, terms)) for short, long in texts]
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
+        db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
+        db.executemany(_SQL["insert"], ((len(ready) + k, "", piece) for k, (_, piece) in enumerate(ready)))
+        matching = {"match": match, "texts": len(ready)}
+        titles = dict(db.execute(_SQL["highlight"], matching))
+        excerpts = dict(db.execute(_SQL["snippet"].format(words=EXCERPT_WORDS), matching))
     return [
         (_marked(titles.get(k, short)), _marked(excerpts[k]) if k in excerpts else Marked(_beginning(long)))
         for k, ((short, _), (_, long)) in enumerate(zip(ready, texts, strict=True))

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
-import pytest
-
-from crawler.errors import QueryInterrupted
-from crawler.search import excerpt as excerpt_module
 from crawler.search.excerpt import EXCERPT_CHARS, Marked, mark, within
 
 
@@ -46,29 +40,3 @@ def test_a_page_may_bound_its_excerpt() -> None:
     assert within(excerpt, 2) == Marked("el", ((0, 2),)), "a mark is cut"
     assert within(excerpt, 12) == Marked(" an elf in i", ((4, 7),))
     assert within(excerpt, 0) == Marked("", ())
-
-
-@pytest.mark.parametrize(
-    ("texts", "seconds"),
-    [
-        pytest.param([("", "elf")] * 100, 50, id="while texts are made ready"),
-        pytest.param([("", "elf " * 2000)] * 100, 150, id="while pieces are indexed"),
-        pytest.param([("", "elf " * 2000)] * 100, 250, id="while pieces are marked"),
-    ],
-)
-def test_marking_ends_in_time(texts: list[tuple[str, str]], seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(excerpt_module, "monotonic_s", itertools.count().__next__)
-    with pytest.raises(QueryInterrupted):
-        mark("elf", texts, seconds)
-
-
-def test_a_statement_is_interrupted_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = itertools.count()
-    monkeypatch.setattr(excerpt_module, "monotonic_s", looks.__next__)
-    titles = [("elf " * 20, "")] * 500
-    mark("elf", titles)
-    while_titles_are_marked = next(looks) - 1
-    assert while_titles_are_marked > len(titles), "beside one look for each text"
-    monkeypatch.setattr(excerpt_module, "monotonic_s", itertools.count().__next__)
-    with pytest.raises(QueryInterrupted):
-        mark("elf", titles, while_titles_are_marked)
