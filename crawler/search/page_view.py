@@ -77,9 +77,9 @@ class Asked:
         value = {name: query.get(name, "").strip() for name in ("q", "page", "similar_to", *_TITLES)}
         for name, least, most in (("page", 1, MAX_PAGE), ("depth", 0, _MAX_DEPTH)):
             if (text := value[name]) and not (_NATURAL.fullmatch(text) and least <= int(text) <= most):
-                raise UsageError(f"{name}={text[:50]}: write a number from {least} to {most:,}")
+                raise UsageError(f"the parameter {name} cannot be {text[:50]}: write a number from {least} to {most:,}")
         if value["since"] and value["since"] not in SINCE:
-            raise UsageError(f"since={value['since'][:50]}: write one of {', '.join(SINCE)}")
+            raise UsageError(f"the parameter since cannot be {value['since'][:50]}: write one of {', '.join(SINCE)}")
         words, page, language = value.pop("q"), int(value.pop("page") or 1), value.pop("language").lower()
         return cls(words, page, language=language, **value)
 

@@ -61,10 +61,10 @@ TITLE_SHARE, NAMED_SHARE = 1.0, 1.0
 OTHER_LANGUAGE, BEST = 0.5, 50
 #: How many of the best pages by text and popularity are compared by their titles.
 CANDIDATES = 100
-#: If more pages match, those are ranked that have the words in the fields of FIELDS: of more of them, those with the
-#: most links; with fewer than CANDIDATES, so many of the pages with the most links, too.
+#: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
+#: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
 BROAD = 2_000
-FIELDS = "title anchors headings"
+FIELDS = ("title anchors headings", "title")
 #: A query whose words so few pages have may be misspelt.
 FEW = 2
 #: How long a search may take in seconds. A hundred times as long as nearly all take.
@@ -354,11 +354,16 @@ class _Search:
         """The most promising pages, if more than ``BROAD`` match."""
         # The words that no page may have are looked for in the whole page.
         table = "search_text" if query.excluded else "search_head"
-        match = query.with_all(FIELDS, False)
-        pages = await self._count(table, match)
-        if pages < max(CANDIDATES, self.last):
-            return _Ranking("search_text", query.with_all("", False), place=BROAD, head=match)
-        return _Ranking(table, query.with_all(FIELDS), place=_ALL if pages <= BROAD else BROAD)
+        wider = _Ranking("search_text", query.with_all("", False), place=BROAD)
+        for fields in FIELDS:
+            match = query.with_all(fields, False)
+            pages = await self._count(table, match)
+            if pages < max(CANDIDATES, self.last):
+                return replace(wider, head=match)
+            if pages <= BROAD:
+                return _Ranking(table, query.with_all(fields))
+            wider = _Ranking(table, match, place=BROAD)
+        return wider
 
     async def _count(self, table: str, match: str) -> int:
         """How many pages match, up to one more than ``BROAD``."""

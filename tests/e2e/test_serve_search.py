@@ -103,7 +103,7 @@ def test_programs_get_json_at_the_same_address(page: SearchPage) -> None:
     first, last = (json.loads(page.ask(f"/?q=needle&format=json&page={n}")[1]) for n in (1, 3))
     assert (first["page"], first["next_page"], last["next_page"], first["is_current"]) == (1, 2, None, True)
     wrong = {"": "give words", "q=--": "no word", "q=x&site=other.test": "not in the index"}
-    wrong |= {"q=x&page=abc": "page=abc: write", "q=x&depth=-1": "depth=-1: write", "q=x&since=bogus": "since=bogus: w"}
+    wrong |= {"q=x&page=abc": "page cannot be abc", "q=x&depth=-1": "depth cannot", "q=x&since=bogus": "since cannot"}
     for query, error in wrong.items():
         status, text, _ = page.ask(f"/?{query}&format=json")
         assert (status, error in json.loads(text)["error"]) == (400, True)
