@@ -29,6 +29,7 @@ from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument, shown
 from crawler.store.open import grant_reader_at
 from crawler.store.rows import Content
+from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
     from crawler.store.copy import Copied
@@ -166,7 +167,10 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
-            file, left_index = await take_out(db, store) if forgotten.numbers else (None, None)
+            file, left_index = None, None
+            if forgotten.numbers:
+                async with TextReader() as reader:
+                    file, left_index = await take_out(db, store, reader)
             computed = await store.computed()
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
