@@ -15,7 +15,7 @@ from rich.text import Text
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.output import print_json, tell
-from crawler.cli.shared import STOPPED, cli, run_async
+from crawler.cli.shared import STOPPED, cli, json_option, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
@@ -161,7 +161,7 @@ def _show_further(db: Path, web: DemoWeb, console: PrintableConsole) -> None:
 @cli.command()
 @click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; replaced at each start.")
 @click.option("--no-progress", is_flag=True, hidden=True)
-@click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
+@json_option
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show the result."""
     if is_url(db):
