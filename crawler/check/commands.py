@@ -18,9 +18,9 @@ from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import OneOf, canonical, cli, json_option
 from crawler.clock import SystemClock
 from crawler.engine.answers import tagged
-from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.parser_pool import BlockingReader
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
+from crawler.engine.robots_reading import read_robots_alone
 from crawler.errors import UsageError
 from crawler.model import Fetched, Headers, Preference, Reading
 from crawler.page.check import check_case

@@ -14,8 +14,8 @@ from rich.text import Text
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
 from crawler.clock import brief_time, iso
-from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
+from crawler.engine.robots_reading import read_robots_alone
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
