@@ -16,7 +16,7 @@ from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.lease import Lease, kept
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import ConnectionLost, StoreError
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import FetchResult, Purpose, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
@@ -188,7 +188,7 @@ def test_no_request_outlives_the_lease_under_which_it_was_sent(
         monkeypatch.setattr(store, "renew", renew_late)
         await store.start_run({"auxiliary_run": "rup"}, clock.now())
         lease = Lease(store, clock, 5.0, clock.now)
-        policy = RobotsPolicy(RobotsSettings(), "SimulatedBot", GroupBy.HOST)
+        policy = RobotsPolicy(RobotsSettings(), "SimulatedBot")
         pauses = PolitenessSettings(delay_s=0.6, slow_factor=0.0)
         client = PoliteClient(store, web, clock, pauses, policy, lease, None, ReaderInProcess())
         try:

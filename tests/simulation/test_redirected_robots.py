@@ -118,7 +118,7 @@ async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
 def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         options = Options()
-        policy = RobotsPolicy(options.robots, "SimulatedBot", options.politeness.group)
+        policy = RobotsPolicy(options.robots, "SimulatedBot")
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
