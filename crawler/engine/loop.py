@@ -460,5 +460,5 @@ class CrawlLoop:
 
     async def _end_grace(self) -> None:
         """Cancel the requests that are in flight when the grace after a request to stop is over."""
-        await self._context.shutdown.wait_for_grace(STOP_GRACE_S, self._context.clock)
+        await self._context.shutdown.wait_for_grace(STOP_GRACE_S)
         await self._claim_tasks.cancel()
