@@ -26,7 +26,7 @@ from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, RobotsAction, State
 from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
-from crawler.preferences.bounds import bounded
+from crawler.preferences.purposes import bounded
 from crawler.robots.readings import SiteRules
 from crawler.robots.rsl import inline_licence, named_licences
 from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget, SiteHold

@@ -77,7 +77,6 @@ class Crawl:
 
     def __init__(self, run: RunInputs) -> None:
         policy, scope, reader = run.policy, run.scope, run.side.reader
-        compares = policy.discovery.soft_404 or run.sample.compares_soft_404s
         self.inputs = run
         self.store, self.clock = run.store, run.clock
         self.policy, self.scope, self.sample = policy, scope, run.sample
@@ -100,7 +99,9 @@ class Crawl:
         self.main_sites, self.rules_cache = self.robots_cache.main_sites, self.robots_cache.rules_cache
         self.licences = Licences(policy.robots, gate, self.store, self.clock, outbox, self.robots_cache)
         self.tdmrep = SiteFiles(tdmrep_kind(), gate, self.store, outbox) if policy.robots.settings.tdmrep else None
-        self.soft_404 = SiteFiles(soft_404_kind(reader), gate, self.store, outbox) if compares else None
+        self.soft_404 = (
+            SiteFiles(soft_404_kind(reader), gate, self.store, outbox) if policy.discovery.soft_404 else None
+        )
         archive = None if run.recorder is None else outbox
         self.answers = Answers(policy, scope, self.rules_cache, self.store, reader, archive, run.hooks)
         self._loop = CrawlLoop(self)

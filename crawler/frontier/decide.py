@@ -32,8 +32,7 @@ from crawler.model import (
     State,
     validators,
 )
-from crawler.preferences.bounds import bounded
-from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
+from crawler.preferences.purposes import UsePurpose, bounded, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main

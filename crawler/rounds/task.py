@@ -98,10 +98,7 @@ class BucketTask:
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
-        # A sample of a dataset is drawn when the crawl is over, and compares pages with soft 404s as any sample does.
-        compares = settings.discovery.soft_404 or settings.sample.size is not None
-        discovery = replace(settings.discovery, soft_404=compares)
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits, discovery=discovery)
+        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_store(settings, clock=self._clock)
         try:
             await store.keep_bucket(self._bucket)

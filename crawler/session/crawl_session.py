@@ -31,7 +31,7 @@ from crawler.frontier.sample_design import Drawn, Method
 from crawler.frontier.scope import Scope
 from crawler.inspect.sampling_frame import frame_answered_at
 from crawler.reasons import EndCode, RunEnd
-from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
+from crawler.sampling import design_of_settings, draw_seeds, load, of_list, require_drawable, without_strata
 from crawler.session.hooks import hooks_of, require_hooks
 from crawler.session.refusals import (
     request_signer,
@@ -332,13 +332,6 @@ async def require_draw_kept(store: Store, settings: Settings) -> None:
     )
 
 
-def of_list(settings: Settings) -> Settings:
-    """The settings of a crawl; a stratified sample requests nothing but drawn seeds."""
-    if not settings.sample.is_of_list:
-        return settings
-    return replace(settings, limits=replace(settings.limits, max_depth=0))
-
-
 async def _sample(
     store: Store, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
 ) -> Sample | None:
@@ -496,7 +489,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             token=settings.identity.agent,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
         ),
-        discovery=settings.discovery,
+        discovery=replace(settings.discovery, soft_404=settings.compares_soft_404s),
         kept_headers=settings.store.headers,
         revisit=settings.revisit,
         updates=settings.updates,

@@ -25,7 +25,7 @@ from crawler.engine.progress import Progress
 from crawler.engine.recording import record_all
 from crawler.engine.shutdown import Shutdown
 from crawler.errors import StoreError, StoreFull, SystemFull
-from crawler.inspect.heartbeats import low_disk
+from crawler.inspect.last_run import low_disk
 from crawler.model import Recorded
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import CommitBatch, CommitResult
