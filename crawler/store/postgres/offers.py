@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,12 +25,11 @@ from crawler.frontier.site_settings import SiteRule
 from crawler.model import Kind, Link
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
-from crawler.store.postgres.dialect import columns
+from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.retrying import retrying
 from crawler.store.rows import RobotsNews
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.sql.tables import StoreStatements
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -39,9 +39,9 @@ _SITES_KEPT = 100_000
 class PostgresOffers(Offers):
     """The URLs of a store to which other workers write, and in which no commit writes to other groups."""
 
-    _sql: StoreStatements
+    _sql: PostgresStatements
 
-    def __init__(self, sql: StoreStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
+    def __init__(self, sql: PostgresStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         super().__init__(sql, group_by, rules)
         self._names: dict[str, str] = {}  # name of the group by site
         self.worker = 0
@@ -67,9 +67,8 @@ class PostgresOffers(Offers):
         return await self.nearer(best, max_depth)
 
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
-        inserted = set()
-        for batch in columns(rows):
-            inserted |= {row.id for row in await self._sql.fetch("insert_url", **batch)}
+        in_order = sorted(rows, key=itemgetter("id"))  # no two transactions wait for each other
+        inserted = {row.id for row in await self._sql.inserted("url", in_order, "id", known="kept")}
         return {row["id"] for row in rows if isinstance(row["id"], int)} - inserted
 
     async def lock(self, numbers: Collection[int]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -28,18 +28,17 @@ from crawler.store.postgres.commit import PostgresCommitter, PostgresReadiness
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import Carrier, PostgresOffers
+from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat, CommitBatch, CommitResult, UrlLimits
-from crawler.store.sql.answers import answer_rows
 from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.control import Control
-from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
-from crawler.store.sql.store import Store, bodies_of
+from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements, tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
@@ -109,7 +108,7 @@ class PostgresStore(Store):
         self._counter = Postgres(url)  # for statements that may take minutes
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
         self._waits_at_start = False
-        self._sql = sql = StoreStatements(self._db, "postgres")
+        self._sql = sql = PostgresStatements(self._db, "postgres")
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
@@ -177,17 +176,13 @@ class PostgresStore(Store):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def commit(self, batch: CommitBatch) -> CommitResult:
-        if bodies := bodies_of(batch):
-            stored = await super()._retry(lambda: self.bodies.stored(bodies))
-            await self._put(stored if self.bodies.location is None else dict.fromkeys(stored))
-        if preferences := set_rows(batch.outcomes):
-            await self._put_preferences(preferences)
-        # The pages of a site have the same answer, so most commits need no transaction for them.
-        if answers := [row for row in answer_rows(batch.outcomes) if row["id"] not in self._answers]:
-            await self._put_answers(answers)
+    async def _commit(self, batch: CommitBatch, contents: dict[str, list[dict[str, object]]]) -> CommitResult:
+        # The pages of a site have the same answer, so most commits need no new one.
+        answers = [row for row in contents["answer"] if row["id"] not in self._answers]
+        if any((contents | {"answer": answers}).values()):
+            await self._put(contents | {"answer": answers})
             self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
-        result = await super().commit(batch)
+        result = await super()._commit(batch, {})
         self._limits = batch.limits
         await self._carry_if_due()
         now = monotonic_s()
@@ -252,19 +247,10 @@ class PostgresStore(Store):
             await self._sql.fetch("notify", channel=_CHANNEL)
 
     @retrying
-    async def _put(self, bodies: Mapping[bytes, bytes | None]) -> None:
+    async def _put(self, contents: dict[str, list[dict[str, object]]]) -> None:
+        """Store contents in a transaction of their own: they belong to no group."""
         async with self._writing():
-            await self._committer.put_bodies(bodies)
-
-    @retrying
-    async def _put_answers(self, rows: list[dict[str, object]]) -> None:
-        async with self._writing():
-            await self._committer.put_answers(rows)
-
-    @retrying
-    async def _put_preferences(self, rows: list[dict[str, object]]) -> None:
-        async with self._writing():
-            await self._committer.put_preferences(rows)
+            await self._committer.put_contents(contents)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)

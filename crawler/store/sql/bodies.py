@@ -82,7 +82,7 @@ class Bodies(StoreSection):
             outside = OutsideBodies(location, secrets.token_hex(16), self._patience_s)
             await outside.register(self._name)
             async with self._writing():
-                await self._sql.execute("set_body_location", location=location, store_id=outside.store_id)
+                await self._sql.insert("body_location", [{"location": location, "store_id": outside.store_id}])
             self._outside = outside
 
     async def of_page(self, url: str, version: int | None = None) -> bytes | None:
@@ -140,7 +140,8 @@ class Bodies(StoreSection):
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
                 unnamed = set(hashes).difference(row.sha256 for row in rows)
                 async with self._writing():
-                    await self._sql.execute_many("delete_object", [{"sha256": sha256} for sha256 in sorted(unnamed)])
+                    rows = [{"sha256": sha256} for sha256 in sorted(unnamed)]
+                    await self._sql.insert("object_to_delete", rows, known="kept")
         deleted = await self._delete_batches(self._outside)
         async with self._writing():
             if deleted is None or not await self._are_idle():

@@ -40,10 +40,12 @@ from crawler.store.rows import (
     SkippedSeed,
     Waiting,
 )
+from crawler.store.sql.answers import answer_rows
 from crawler.store.sql.bodies import Bodies, find_url
 from crawler.store.sql.control import Control
 from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
+from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
@@ -397,7 +399,6 @@ class Store(ABC):
 
     # --- the frontier -------------------------------------------------------------------------
 
-    @retrying
     async def commit(self, batch: CommitBatch) -> CommitResult:
         """Store a batch, release its groups and claim others, in one transaction; renews the lease.
 
@@ -406,8 +407,22 @@ class Store(ABC):
         :class:`crawler.errors.LeaseLost` if another worker has ended this one; its ``committed`` says whether the
         batch was stored.
         """
+        bodies = bodies_of(batch)
+        stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
+        is_here = self.bodies.location is None
+        contents: dict[str, list[dict[str, object]]] = {
+            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
+            "preference_set": set_rows(batch.outcomes),
+            "answer": answer_rows(batch.outcomes),
+        }
+        return await self._commit(batch, contents)
+
+    @retrying
+    async def _commit(self, batch: CommitBatch, contents: dict[str, list[dict[str, object]]]) -> CommitResult:
+        """Store a batch, with the rows that it names by their content, by table."""
         async with self._writing():
             await self._workers.renew(batch, batch.now)
+            await self._committer.put_contents(contents)
             result = await self._committer.commit(batch)
         self._workers.commits += 1
         return result

@@ -15,7 +15,6 @@ from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.named_rows import Parameters
-from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.control import Control
 from crawler.store.sql.offers import Offers
@@ -23,7 +22,7 @@ from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
-from crawler.store.sql.store import Store, bodies_of
+from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.by_position import ByPosition
@@ -188,11 +187,6 @@ class SqliteStore(Store):
         return () if fd is None else (fd,)
 
     # --- for Store -------------------------------------------------------------------------
-
-    async def commit(self, batch: CommitBatch) -> CommitResult:
-        if self.bodies.location is not None and (bodies := bodies_of(batch)):
-            await self._retry(lambda: self.bodies.stored(bodies))
-        return await super().commit(batch)
 
     async def _end_crashed(self, now: float) -> None:
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
