@@ -86,6 +86,7 @@ SELECT clock() AS now;
 SELECT pg_advisory_xact_lock(:key);
 
 -- name: lock_workers
+-- No worker begins or ends before the end of the transaction.
 LOCK TABLE worker IN SHARE MODE;
 
 -- name: number_requests

@@ -39,7 +39,7 @@ from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store
-from crawler.store.sql.tables import StoreStatements, tables
+from crawler.store.sql.tables import tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
 
@@ -51,29 +51,6 @@ _NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait 
 _CARRY_EVERY_S = 1.0  # the offers of workers that have ended
 _SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
 _ROWS_AT_ONCE = 500
-
-
-class _Revisits(RevisitRows):
-    async def sweep(self) -> None:
-        """Only while no worker is at work: a commit may be about to name a body that was stored before.
-
-        If two workers end at once, one of them ends after the other.
-        """
-        if await _are_idle(self._sql):
-            await super().sweep()
-
-
-async def _are_idle(sql: StoreStatements) -> bool:
-    """Whether no worker is at work. Then none begins before the end of the transaction."""
-    if await sql.fetch("worker_at_work"):
-        return False
-    await sql.execute("lock_workers")
-    return not await sql.fetch("worker_at_work")
-
-
-class _Bodies(Bodies):
-    async def _are_idle(self) -> bool:
-        return await _are_idle(self._sql)
 
 
 class _Control(Control):
@@ -116,9 +93,9 @@ class PostgresStore(Store):
         self._workers = _Workers(sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
         self._readiness = PostgresReadiness(sql)
-        self._revisits = _Revisits(sql, self._offers)
+        self._revisits = RevisitRows(sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
-        self.bodies = _Bodies(self._access)
+        self.bodies = Bodies(self._access)
         self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
         self._limits = UrlLimits()  # of the last commit

@@ -31,3 +31,7 @@ PRAGMA wal_checkpoint(TRUNCATE);
 
 -- name: compact
 VACUUM;
+
+-- name: lock_workers
+-- No-op: SQLite has one writer.
+SELECT 1 AS done;
