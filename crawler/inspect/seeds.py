@@ -16,7 +16,7 @@ from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
 from crawler.frontier.operator import standing
-from crawler.inspect.page_limits import page_limit_reached
+from crawler.inspect.last_run import page_limit_reached
 from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
@@ -35,16 +35,63 @@ _MOST_SHOWN = 5  # at the end of a run
 _LONGEST_SHOWN = 300  # characters of a seed
 
 
+def _again(seed: Seed) -> str:
+    """Its replacements; else another request, if the seed was given up: one that is waited for is tried again."""
+    if seed.replacements:
+        return _replaced(seed)
+    return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else _explained(seed)
+
+
+def _replaced(seed: Seed) -> str:
+    return f"run {' '.join(map(quote, seed.replacements))}"
+
+
+def _forgotten(seed: Seed) -> str:
+    return f"store forget {quote(seed.url)}"
+
+
+def _read_again(seed: Seed) -> str | None:
+    """The URLs that a skipped line perhaps meant; else its list anew, if that is a file."""
+    if seed.meant:
+        return _replaced(seed)
+    is_file = seed.source is not None and os.path.isabs(seed.source)
+    return f"run --seeds {quote(seed.source or '')} --skip-bad-seeds" if is_file else None
+
+
+def _explained(seed: Seed) -> str:
+    return f"why {quote(seed.leads_to or seed.url)}"
+
+
+def _refused(seed: Seed) -> str:
+    """No command permits a private address: a run would store that for every other URL of the crawl."""
+    return _forgotten(seed) if seed.reason_code is ReasonCode.ADDRESS else _explained(seed)
+
+
+def _unblocked(seed: Seed) -> str:
+    return f"control unblock {quote(seed.blocked_as or seed.site)}"
+
+
+def _let_in(seed: Seed) -> str:
+    return f"store forget {quote(seed.leads_to or seed.url)} --undo"
+
+
 class Outcome(StrEnum):
-    """What became of a seed, as the view ``seeds`` says it; first what needs a person."""
+    """What became of a seed, as the view ``seeds`` says it, with what mends it; first what needs a person."""
 
     meaning: str
+    mend: Callable[[Seed], str | None] | None
     needs_person: bool
 
-    def __new__(cls, value: str, meaning: str = "", needs_person: bool = True) -> Self:
+    def __new__(
+        cls,
+        value: str,
+        meaning: str = "",
+        mend: Callable[[Seed], str | None] | None = _explained,
+        needs_person: bool = True,
+    ) -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
-        member.meaning, member.needs_person = meaning, needs_person
+        member.meaning, member.mend, member.needs_person = meaning, mend, needs_person
         return member
 
     @property
@@ -52,32 +99,40 @@ class Outcome(StrEnum):
         """The code in words."""
         return self.value.replace("_", " ")
 
-    NO_SUCH_HOST = "no_such_host", "the host has no address: correct the name (`crawler run URL`), or try it again"
-    LEFT_SCOPE = "left_scope", "redirected out of the scope: add the address that it leads to"
-    NOT_FOUND = "not_found", "there is no page: give the address of another page"
-    SILENT = "silent", "no answer: correct the port (`crawler run URL`), or try it again when the server answers"
+    NO_SUCH_HOST = (
+        "no_such_host",
+        "the host has no address: correct the name (`crawler run URL`), or try it again",
+        _again,
+    )
+    LEFT_SCOPE = "left_scope", "redirected out of the scope: add the address that it leads to", _again
+    NOT_FOUND = "not_found", "there is no page: give the address of another page", _again
+    SILENT = (
+        "silent",
+        "no answer: correct the port (`crawler run URL`), or try it again when the server answers",
+        _again,
+    )
     DEFERRED = "deferred", "its robots.txt cannot be had, so nothing else is requested: tell the owner, or wait"
     NOT_REACHED = (
         "not_reached",
         "not reached before the sampling frame was closed: tell the owner, or draw with a longer sample.frame_patience",
     )
-    CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
-    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
+    CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again", _again
+    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer", _again
     REDIRECTS = "redirects", "its redirects or main sites lead to no page"
-    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port"
+    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port", _refused
     OTHER_TYPE = "other_type", "another kind than the crawl reads"
     OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out"
     WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site"
     CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it"
-    SKIPPED = "skipped", "a line that is no URL: correct it, and read the list again"
-    BLOCKED = "blocked", "blocked by the operator", False
-    FORGOTTEN = "forgotten", "forgotten by the operator", False
-    HELD_BACK = "held_back", "a limit holds it back", False
-    WAITS = "waits", "waits for its turn", False
-    NOT_DRAWN = "not_drawn", "not in the random sample", False
-    ELSEWHERE = "elsewhere", "requested by the task of another bucket", False
-    NOT_KEPT = "not_kept", "fetched, and not kept", False
-    FETCHED = "fetched", "fetched", False
+    SKIPPED = "skipped", "a line that is no URL: correct it, and read the list again", _read_again
+    BLOCKED = "blocked", "blocked by the operator", _unblocked, False
+    FORGOTTEN = "forgotten", "forgotten by the operator", _let_in, False
+    HELD_BACK = "held_back", "a limit holds it back", _explained, False
+    WAITS = "waits", "waits for its turn", _explained, False
+    NOT_DRAWN = "not_drawn", "not in the random sample", None, False
+    ELSEWHERE = "elsewhere", "requested by the task of another bucket", None, False
+    NOT_KEPT = "not_kept", "fetched, and not kept", _explained, False
+    FETCHED = "fetched", "fetched", None, False
 
 
 class Seed(NamedTuple):
@@ -128,7 +183,7 @@ class Seed(NamedTuple):
         If its replacements are seeds too, only the wrong one is left to be taken out. ``higher_limit`` is the option
         that a run needs beside it.
         """
-        make = _forgotten if self.is_mended else _REMEDIES.get(self.outcome)
+        make = _forgotten if self.is_mended else self.outcome.mend
         command = None if make is None else make(self)
         if command is None:
             return None
@@ -158,62 +213,6 @@ class Seed(NamedTuple):
             "meant": " ".join(self.meant) or None,
             "needs_person": self.outcome.needs_person,
         }
-
-
-def _again(seed: Seed) -> str:
-    """Its replacements; else another request, if the seed was given up: one that is waited for is tried again."""
-    if seed.replacements:
-        return _replaced(seed)
-    return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else _explained(seed)
-
-
-def _replaced(seed: Seed) -> str:
-    return f"run {' '.join(map(quote, seed.replacements))}"
-
-
-def _forgotten(seed: Seed) -> str:
-    return f"store forget {quote(seed.url)}"
-
-
-def _read_again(seed: Seed) -> str | None:
-    """The URLs that a skipped line perhaps meant; else its list anew, if that is a file."""
-    if seed.meant:
-        return _replaced(seed)
-    is_file = seed.source is not None and os.path.isabs(seed.source)
-    return f"run --seeds {quote(seed.source or '')} --skip-bad-seeds" if is_file else None
-
-
-def _explained(seed: Seed) -> str:
-    return f"why {quote(seed.leads_to or seed.url)}"
-
-
-def _refused(seed: Seed) -> str:
-    """No command permits a private address: a run would store that for every other URL of the crawl."""
-    return _forgotten(seed) if seed.reason_code is ReasonCode.ADDRESS else _explained(seed)
-
-
-_REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
-    Outcome.NO_SUCH_HOST: _again,
-    Outcome.LEFT_SCOPE: _again,
-    Outcome.NOT_FOUND: _again,
-    Outcome.SILENT: _again,
-    Outcome.DEFERRED: _explained,
-    Outcome.NOT_REACHED: _explained,
-    Outcome.CERTIFICATE: _again,
-    Outcome.BAD_ANSWER: _again,
-    Outcome.REDIRECTS: _explained,
-    Outcome.REFUSED_ADDRESS: _refused,
-    Outcome.OTHER_TYPE: _explained,
-    Outcome.OUT_OF_SCOPE: _explained,
-    Outcome.WALLED: _explained,
-    Outcome.CLOSED: _explained,
-    Outcome.SKIPPED: _read_again,
-    Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.blocked_as or seed.site)}",
-    Outcome.FORGOTTEN: lambda seed: f"store forget {quote(seed.leads_to or seed.url)} --undo",
-    Outcome.HELD_BACK: _explained,
-    Outcome.WAITS: _explained,
-    Outcome.NOT_KEPT: _explained,
-}
 
 
 #: Seeds, each with its outcome, of which a run has told.
@@ -360,22 +359,14 @@ async def describe_patterns(store: Store, include: Sequence[str]) -> list[str]:
 
 def _seed(row: Mapping[str, Any]) -> Seed:
     elsewhere = row["leads_to"] is not None and row["leads_to_domain"] != row["registered_domain"]
-    return Seed(
-        url=row["url"],
-        outcome=Outcome(row["outcome"]),
-        leads_to=row["leads_to"],
-        reason_code=None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
-        reason=row["reason"],
-        pages=row["pages"],
-        failing_since=row["failing_since"],
-        next_at=row["next_at"],
-        leads_to_domain=row["leads_to_domain"] if elsewhere else None,
-        robots_problem=row["robots_problem"],
-        robots_attempts=row["robots_attempts"],
-        source=row["source"],
-        line=row["line"],
-        meant=tuple((row["meant"] or "").split()),
-    )
+    read = {name: row[name] for name in Seed._fields if name in row}
+    read |= {
+        "outcome": Outcome(row["outcome"]),
+        "reason_code": None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
+        "leads_to_domain": row["leads_to_domain"] if elsewhere else None,
+        "meant": tuple((row["meant"] or "").split()),
+    }
+    return Seed(**read)
 
 
 def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> None:

@@ -25,7 +25,7 @@ from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.clock import Clock, SystemClock, boot_s
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task
-from crawler.engine.assembly import FetcherSide
+from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress

@@ -59,11 +59,11 @@ async def draw(
         if walking:
             units.append(FrameUrl(row.url_id, row.site, row.url))
         else:
-            sampler.offer(row.url, row.site if settings.per is Per.SITE else "")
+            sampler.offer(row.url, row.site if settings.per is Per.SITE else "", row.url_id)
     if walking:
         rows = list(await _walked(store, units, settings))
     else:
-        rows = await _rows(store, sampler.drawn())
+        rows = [_row(each, each.url_id) for each in sampler.drawn()]
     (unreached,) = await store.query(
         _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
     )
@@ -88,7 +88,7 @@ async def keep_drawn(
     last = await store.samples.drawn()
     if last is not None and last.stands and design.seeds is not None and last.design == design.text:
         return
-    rows = await _rows(store, drawn)
+    rows = [_row(each, await store.find(each.url)) for each in drawn]
     await store.samples.replace(_made(settings, now, listed, 0, 0, design), rows, pages_per_site)
 
 
@@ -114,13 +114,9 @@ def _made(
     )
 
 
-async def _rows(store: Store, drawn: Iterable[Drawn]) -> list[SampleRow]:
-    rows = []
-    for each in drawn:
-        number = await store.find(each.url)
-        assert number is not None, "the store knows every drawn URL"
-        rows.append(SampleRow(number, each.stratum, None, each.probability, each.site_probability))
-    return rows
+def _row(drawn: Drawn, url_id: int | None) -> SampleRow:
+    assert url_id is not None, "the store knows every drawn URL"
+    return SampleRow(url_id, drawn.stratum, None, drawn.probability, drawn.site_probability)
 
 
 async def _walked(store: Store, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:

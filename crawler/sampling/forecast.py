@@ -38,16 +38,16 @@ class Stratum:
 class Precision:
     """The half width of the 95 % interval to expect for ``what`` among ``among``; infinite if undetermined.
 
-    ``value`` is the pilot's estimate, ``usual`` the median of the half width, and nine of ten samples have at most
-    ``most``. ``may_be_too_narrow`` says that the intervals will be marked so.
+    ``value`` is the pilot's estimate, ``half_width`` the median, and nine of ten samples have ``half_width_at_most``.
+    ``may_be_too_narrow`` says that the intervals will be marked so.
     """
 
     what: str
     among: str
     unit: Unit
     value: float
-    usual: float
-    most: float
+    half_width: float
+    half_width_at_most: float
     may_be_too_narrow: bool
 
 

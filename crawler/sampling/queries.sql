@@ -79,3 +79,7 @@ LEFT JOIN (
   FROM sample_frame f JOIN urls_by_id u ON u.url_id = f.url_id GROUP BY u.site_id
 ) f ON f.site_id = s.site_id
 WHERE q.requests > 0 OR f.urls > 0
+
+-- name: pilot_runs
+-- The time of all runs that ended, in seconds.
+SELECT coalesce(sum(finished_at - started_at), 0) AS run_s FROM runs WHERE finished_at IS NOT NULL

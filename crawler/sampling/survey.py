@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
@@ -117,6 +117,11 @@ class Figure:
     estimate: Estimate
     total: Estimate | None = None
     source: Source = _UNKNOWN
+
+    @property
+    def name(self) -> str:
+        """What is estimated, and among which URLs."""
+        return f"{self.what} ({self.among})"
 
     @property
     def what_of_total(self) -> str:
@@ -305,6 +310,13 @@ class Survey:
         """The number of drawn URLs, each once."""
         return sum(self.outcomes.values())
 
+    def only(self, texts: Collection[str]) -> Survey:
+        """The same with those estimates alone whose names contain one of ``texts``; all of them without a text."""
+        kept = [figure for figure in self.figures if not texts or any(text in figure.name for text in texts)]
+        if self.figures and not kept:
+            raise UsageError(f"no estimate is named so; one of them is {self.figures[-1].name!r}")
+        return replace(self, figures=kept)
+
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
@@ -324,15 +336,14 @@ def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | figure.source._asdict()
-    total = None if figure.total is None else numbers_of(figure.total)
-    return named | numbers_of(figure.estimate) | {"total": total}
+    named = {"what": figure.what, "among": figure.among, "unit": figure.unit} | figure.source._asdict()
+    return named | plain(figure.estimate) | {"total": figure.total and plain(figure.total)}
 
 
-def numbers_of(estimate: Estimate) -> dict[str, Any]:
-    """The fields of an estimate by their names. A number that the sample does not determine is ``None``."""
-    numbers = asdict(estimate).items()
-    return {name: value if value is None or isfinite(value) else None for name, value in numbers}
+def plain(record: Any) -> dict[str, Any]:
+    """The fields of a record by their names. A number that the sample does not determine is ``None``."""
+    values = asdict(record).items()
+    return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values}
 
 
 async def survey(

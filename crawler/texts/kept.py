@@ -64,7 +64,7 @@ async def texts_of(
         else:
             texts[document] = text
     if unknown:
-        read = await _read(store, reader, unknown)
+        read = await _read(store, reader, unknown, contents=for_export or store.results.keeps_contents)
         if not for_export:
             await store.results.keep_texts(
                 [KeptText(document.body_id, document.read_as, _packed(text)) for document, text in read.items()]
@@ -81,7 +81,7 @@ async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
 
 
 async def _read(
-    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument]
+    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument], *, contents: bool
 ) -> dict[StoredDocument, MainText]:
     bodies = await store.bodies.get(document.body_id for document in documents)
 
@@ -92,7 +92,7 @@ async def _read(
         except TextUnread as unread:
             text = MainText("", "", note=str(unread))
         try:
-            return replace(text, content=await reader.content(*question))
+            return replace(text, content=await reader.content(*question)) if contents else text
         except TextUnread as unread:
             return replace(text, content=Content("", "", note=str(unread)))
 

@@ -130,6 +130,7 @@ def test_a_design_that_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     for options, reason in (
         ((), "give --sample N"),
         (("--sample", "3", "--method", "stratified", "--per", "site"), "leave out --per site"),
+        (("--sample", "3", "--method", "stratified", "--max-depth", "1"), "leave out --max-depth"),
         (("--sample", "30", "--per", "site", "--max-pages-per-site", "10"), "only 10 may be fetched"),
         (("--sample", "30", "--db", tmp_path / "none.db"), "no such store"),
         (("--sample", "30", "--sample-sites", "3"), "give --per site"),
@@ -183,6 +184,8 @@ def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_p
     assert {each["half_width"] for each in one["precision"]} == {None}, "one site shows no variance between sites"
     told = ok("sample", "plan", "--pilot", db, "--sample", "30").out
     assert "The forecast is from 24 draws" in told
+    assert re.search(rf"^Pilot +{made['pilot_requests']} requests in ", told, re.MULTILINE)
+    assert made["most_s"] >= made["pilot_s"] * made["most_requests"] / made["pilot_requests"] > 0
 
 
 def test_a_pilot_of_all_pages_forecasts_the_precision_that_theory_gives(loopback: LoopbackWeb, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from crawler.store.sql.section import StoreSection
 class Results(StoreSection):
     """Results that are computed from the whole crawl. Each method is one transaction."""
 
+    keeps_contents = True  # with the texts of bodies
+
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Replace all ranks. They cover the crawl up to the request ``last_request``."""
         async with self._writing():
