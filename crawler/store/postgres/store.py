@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -283,11 +283,11 @@ class PostgresStore(Store):
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen
 
-    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    async def insert_rows(self, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
             await self._db.copy_in(table, columns, rows)
 
-    async def empty(self, tables: Iterable[str]) -> None:
+    async def empty(self, tables: Sequence[str]) -> None:
         async with self._writing():
             await self._db.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
@@ -307,7 +307,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
+        return PostgresCommitter(self._sql, self._offers, self._workers, self._readiness, self._revisits)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -326,9 +326,7 @@ class PostgresStore(Store):
                 raise
 
     async def _fetch(self, sql: str, parameters: Any = None) -> list[Any]:
-        if self._reader.is_in_transaction():
-            return await self._reader.execute_fetchall(sql, parameters)
-        return await self._retry(lambda: self._reader.execute_fetchall(sql, parameters))
+        return named(await self._records(sql, parameters))
 
     async def _records(self, sql: str, parameters: Any) -> list[Any]:
         if self._reader.is_in_transaction():

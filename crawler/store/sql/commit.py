@@ -32,15 +32,12 @@ from crawler.store.rows import (
     SiteNews,
     UrlLimits,
 )
-from crawler.store.sql.answers import answer_id
-from crawler.store.sql.bodies import Bodies
+from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, Offers, merge_sitemap_facts
-from crawler.store.sql.preferences import set_id
 from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.revisits import RevisitRows, seen_from
 from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.tables import StoreStatements
-from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.url import ROBOTS_PATH, registered_domain, split
@@ -68,14 +65,12 @@ class Committer:
         workers: Workers,
         readiness: Readiness,
         revisits: RevisitRows,
-        bodies: Bodies,
     ) -> None:
         self._sql = sql
         self._offers = offers
         self._workers = workers
         self._readiness = readiness
         self._revisits = revisits
-        self._bodies = bodies
         self.begin(0)
 
     def begin(self, run_id: int) -> None:
@@ -91,7 +86,7 @@ class Committer:
         if opened:
             await self._sql.execute("forget_refusals", sites=json.dumps(sorted(opened)))
         touched, robots_ids, moved = await self._store_news(batch)
-        touched |= set(batch.released) | await self._groups_of(await self._store_waits(batch))
+        touched |= set(batch.released) | await self._offers.groups_of(await self._store_waits(batch))
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             taken = sorted({outcome.adopted_host for outcome in batch.outcomes if outcome.adopted_host is not None})
@@ -138,7 +133,7 @@ class Committer:
         latest = {each.site_id: each for each in news.robots}
         robots = [each for site, each in latest.items() if in_force.get(site, -inf) <= each.copy.fetched_at]
         touched, _, moved = await self._store_news(dataclasses.replace(news, robots=robots))
-        touched |= await self._groups_of(set(latest))
+        touched |= await self._offers.groups_of(set(latest))
         if moved:
             touched |= await self._requeue_behind_mirrors(moved)
         await self._readiness.lock(touched, news.paces)
@@ -158,7 +153,7 @@ class Committer:
         robots_ids = await self._store_robots(robots, news.now)
         files = [{"site_id": site_id} | file._asdict() for (site_id, _), file in news.files.items()]
         await self._sql.insert("site_file", files, known="replaced", newest="fetched_at")
-        touched = await self._groups_of(woken | {each.site_id for each in news.refusals})
+        touched = await self._offers.groups_of(woken | {each.site_id for each in news.refusals})
         sitemaps = {offer.url: FoundOffer(offer, None) for each in robots for offer in each.sitemaps}
         touched |= (await self._offers.store(sitemaps, news.limits.max_depth))[1]
         return touched, robots_ids, moved
@@ -531,11 +526,6 @@ class Committer:
         await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
         await self._readiness.refresh({row.group_id for row in rows})
-
-    async def _groups_of(self, sites: set[int]) -> set[int]:
-        if not sites:
-            return set()
-        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}
 
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         """Insert robots copies; returns their numbers by site."""

@@ -449,7 +449,10 @@ class Offers:
 
     async def groups(self, numbers: Iterable[int]) -> set[int]:
         """The politeness groups of these URLs."""
-        sites = list({site_of(number) for number in numbers})
+        return await self.groups_of({site_of(number) for number in numbers})
+
+    async def groups_of(self, sites: set[int]) -> set[int]:
+        """The politeness groups of these sites."""
         if not sites:
             return set()
-        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(sites))}
+        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}

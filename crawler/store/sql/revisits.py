@@ -32,8 +32,8 @@ from crawler.page.directives import asked_of
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
+from crawler.store.sql.contents import set_id
 from crawler.store.sql.offers import FoundOffer, Offers
-from crawler.store.sql.preferences import set_id
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.section import Access, StoreSection, are_idle
 from crawler.store.sql.tables import StoreStatements

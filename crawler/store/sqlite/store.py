@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -172,16 +172,6 @@ class SqliteStore(Store):
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)
 
-    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        values = ", ".join("?" * len(columns))
-        async with self._writing():
-            await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
-
-    async def empty(self, tables: Iterable[str]) -> None:
-        async with self._writing():
-            for table in tables:
-                await self._db.execute(f"DELETE FROM {table}")
-
     def lock_fds(self) -> tuple[int, ...]:
         fd = None if self._lock is None else self._lock._context.lock_file_fd
         return () if fd is None else (fd,)
@@ -196,7 +186,7 @@ class SqliteStore(Store):
     def _committer(self) -> Committer:
         from crawler.store.sql.commit import Committer  # only a crawl commits
 
-        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
+        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
