@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.reasons import ReasonCode, RunEnd
+from crawler.store.rows import SiteNews
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 #: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
 AllConsumed = Callable[[], Awaitable[bool]]
-#: Keeps the paces of a commit outside the store, by group. The commit waits for it.
-WriteAhead = Callable[[Mapping[str, Pace]], Awaitable[None]]
+#: Keeps news of a commit outside the store. The commit waits for it.
+WriteAhead = Callable[[SiteNews], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class RunInputs:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. The crawl pauses
-    while a disk has less free space than ``reserve``. ``write_ahead`` gets the paces of a commit before the store does.
+    while a disk has less free space than ``reserve``. ``write_ahead`` gets the news of a commit before the store does.
     """
 
     store: Store
@@ -105,7 +106,7 @@ class Crawl:
         archive = None if run.recorder is None else outbox
         self.answers = Answers(policy, scope, self.rules_cache, self.store, reader, archive, run.hooks)
         self._loop = CrawlLoop(self)
-        self._disk_watch = DiskWatch(run.reserve, self.clock, gate, self.progress, self.shutdown)
+        self._disk_watch = DiskWatch(self)
         self._operator = OperatorListener(self)
         self.store.wait_for_room(self.waits_for_room)
 
@@ -156,10 +157,6 @@ class Crawl:
                 raise UsageError(f"{url} is out of scope: {refusal.sentence}; name it as a seed of a new run")
         await self.store.add_seeds(refused)
         self.alarm.ring()
-
-    async def flush(self) -> None:
-        """Wait until every decision so far is committed. The run must be under way."""
-        await self.outbox.flush()
 
     def waits_for_room(self, error: StoreFull) -> bool:
         """Whether work that had no room is tried again: the crawl pauses for the disk, or others may make room."""
