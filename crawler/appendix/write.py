@@ -130,13 +130,11 @@ async def _write(
     (folder / "datapackage.json").write_text(data_package(folder, study, audit.at, tables), "utf-8")
 
 
-def _column(values: Sequence[Any]) -> list[float | str | None]:
+def _column(values: Sequence[Any]) -> tuple[ColumnType, list[float | str | None]]:
     """The values of a variable as a column: labels are texts, and other values numbers."""
-    are_labels = any(isinstance(value, str) for value in values)
-    return [
-        None if value is None or isinstance(value, Missing) else str(value) if are_labels else float(value)
-        for value in values
-    ]
+    has_labels = any(isinstance(value, str) for value in values)
+    kind, read = (ColumnType.TEXT, str) if has_labels else (ColumnType.NUMBER, float)
+    return kind, [None if value is None or isinstance(value, Missing) else read(value) for value in values]
 
 
 def _draws(drawn: DrawnUrls, variables: Mapping[str, Any]) -> tuple[dict[str, Column], list[tuple[Any, ...]]]:
@@ -144,11 +142,11 @@ def _draws(drawn: DrawnUrls, variables: Mapping[str, Any]) -> tuple[dict[str, Co
     own, cells = dict(DESIGN), list[Sequence[float | str | None]]()
     for prefix, wave, quantities in (("", "", drawn.quantities), (EARLIER, "in the earlier wave: ", drawn.earlier)):
         for quantity in quantities:
-            name, column = f"{prefix}{quantity.name}", _column(quantity.values)
+            name, (kind, column) = f"{prefix}{quantity.name}", _column(quantity.values)
             if name in own or name in VIEWS["samples"]:
                 raise UsageError(f"variable {name}: the table of draws has a column of that name; choose another")
             known = QUANTITIES.get(quantity.name) or Column(
-                _kind(column), f"a variable of the study, of the page that answered: {variables[quantity.name]}"
+                kind, f"a variable of the study, of the page that answered: {variables[quantity.name]}"
             )
             own[name] = known._replace(meaning=f"{wave}{known.meaning}")
             cells.append(column)
@@ -163,10 +161,6 @@ def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:
         if (copy := copy_of(name, variable)) is not None:
             (folder / copy).parent.mkdir(exist_ok=True)
             (folder / copy).write_bytes(load_sampling("variables").file_of(variable).read_bytes())
-
-
-def _kind(column: Iterable[float | str | None]) -> ColumnType:
-    return ColumnType.TEXT if any(isinstance(value, str) for value in column) else ColumnType.NUMBER
 
 
 async def _write_audit(store: Store, folder: Path, audit: AuditResult) -> None:

@@ -118,14 +118,12 @@ class Sample:
         answered: ArrayLike | None = None,
     ) -> None:
         drawn = np.asarray(probability, np.float64)
-        self._design = drawn, strata, clusters, cluster_probability
+        first_stage = np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)
+        self._design = drawn, strata, clusters, first_stage
         stratum, single = _labels(np.zeros(len(drawn)) if strata is None else strata), np.arange(len(drawn))
         whole, cluster, is_certain = drawn, single, np.ones(len(drawn), bool)
         if clusters is not None:
-            whole, cluster = (
-                np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape),
-                _labels(clusters),
-            )
+            whole, cluster = first_stage, _labels(clusters)
             is_certain = whole > 1 - 1e-9
             stratum = _labels(np.where(is_certain, len(drawn) + cluster, stratum))
             cluster = _labels(np.where(is_certain, len(drawn) + single, cluster))
@@ -148,17 +146,16 @@ class Sample:
         self.weight: Floats = 1 / drawn
         self.answered = np.ones(len(drawn), bool) if answered is None else np.asarray(answered, bool)
         self.part = np.ones(len(drawn), bool)
-        self.given = self if self.answered.all() else self._given_response(drawn, clusters, cluster_probability)
-
-    def _given_response(self, drawn: Floats, clusters: ArrayLike | None, cluster_probability: ArrayLike) -> Sample:
-        known, stratum = self.answered, self.stratum[self.cluster]
-        rate = np.bincount(stratum, known) / np.bincount(stratum)
-        return Sample(
-            (drawn * rate[stratum])[known],
-            strata=stratum[known],
-            clusters=None if clusters is None else np.asarray(clusters)[known],
-            cluster_probability=np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)[known],
-        )
+        self.given: Sample = self
+        if not self.answered.all():
+            known, of = self.answered, self.stratum[self.cluster]
+            rate = np.bincount(of, known) / np.bincount(of)
+            self.given = Sample(
+                (drawn * rate[of])[known],
+                strata=of[known],
+                clusters=None if clusters is None else np.asarray(clusters)[known],
+                cluster_probability=first_stage[known],
+            )
 
     def units(self) -> list[SurveyUnit | None]:
         """How survey software describes each drawn unit; ``None`` for a unit that has not answered."""

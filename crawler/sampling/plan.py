@@ -331,8 +331,6 @@ class _Forecast:
             yield "The precision is that of a uniform sample; random walks are less precise"
         if sample.sites is not None and pilot is None:
             yield "Pages of one site are often alike. Then the precision is less, the fewer the sites"
-        if self.per_site and alike is None and not self.is_list:
-            yield f"A site with fewer than {self.size:,} URLs has all of them in the sample"
         if not self.is_list:
             yield (
                 f"Sites that fail delay the draw by up to {duration(sample.frame_patience_s)} (sample.frame_patience)"

@@ -133,7 +133,7 @@ def interval(made: Estimate, unit: Unit) -> str:
     doubt = " or wider" if made.may_be_too_narrow else ""
     low, high = shown(made.low, unit), shown(made.high, unit)
     if low == high and made.low != made.high:
-        low, high = _in_full(made.low, unit), _in_full(made.high, unit)
+        low, high = shown(made.low, unit, in_full=True), shown(made.high, unit, in_full=True)
     return f"{low} to {high}{doubt}"
 
 
@@ -144,27 +144,19 @@ def bounds(made: Estimate, unit: Unit) -> str:
     return f"{shown(made.lowest, unit)} to {shown(made.highest, unit)}"
 
 
-def _in_full(number: float, unit: Unit) -> str:
-    """A figure with more digits than :func:`shown` prints."""
-    if unit is Unit.SHARE:
-        return f"{100 * number:.4f} %"
-    if unit is Unit.POINTS:
-        return f"{100 * number:+.4f} points"
-    return f"{number:,.1f} B" if unit is Unit.BYTES else f"{number:,.4f}"
-
-
-def shown(number: float, unit: Unit) -> str:
-    """A figure with its unit; ``-`` if there is none."""
+def shown(number: float, unit: Unit, *, in_full: bool = False) -> str:
+    """A figure with its unit; ``-`` if there is none. ``in_full``: with more digits."""
     if not isfinite(number):
         return "-"
+    digits = 4 if in_full else 1
     if unit is Unit.SHARE:
-        return f"{100 * number:.1f} %"
+        return f"{100 * number:.{digits}f} %"
     if unit is Unit.POINTS:
-        return f"{100 * number:+.1f} points"
+        return f"{100 * number:+.{digits}f} points"
+    if unit is Unit.BYTES:
+        return f"{number:,.1f} B" if in_full else "-" * (number < 0) + size(round(abs(number)))
+    if in_full:
+        return f"{number:,.4f}"
     if unit is Unit.COUNT or (unit is Unit.NUMBER and abs(number) >= 10_000):
         return f"{number:,.0f}"
-    if unit is Unit.NUMBER:
-        return f"{number:,.4g}"
-    if unit is Unit.BYTES:
-        return "-" * (number < 0) + size(round(abs(number)))
-    return f"{number:.1f}"
+    return f"{number:,.4g}" if unit is Unit.NUMBER else f"{number:.1f}"

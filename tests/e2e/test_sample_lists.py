@@ -87,7 +87,7 @@ def test_a_sample_of_a_list_goes_on_without_the_list(web: LoopbackWeb, store: Sa
     assert "Response: 2 of 2 URLs (1 answered, 1 gave no answer)" in ended.out
     assert "Seeds or settings have changed" not in ended.out
     assert (ended.code, "nothing was crawled" in ended.err) == (0, False), "the sample is complete"
-    assert f"`crawler run --refresh {web.url('late.test')} --db {store.db}`" in ended.err
+    assert f"`crawler control queue {web.url('late.test')} --db {store.db}`" in ended.err
     (tmp_path / "impatient.toml").write_text("[robots]\ngive_up_after = 0.2\n")
     again = store.ask("run", *options, "--config", tmp_path / "impatient.toml")
     assert "robots.give_up_after 0.2" in again.err

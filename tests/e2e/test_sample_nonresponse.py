@@ -91,23 +91,17 @@ def partly(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
     return store
 
 
-def test_what_has_not_answered_is_counted(partly: Sampled) -> None:
-    outcomes = partly.sample()["outcomes"]
+def test_what_has_not_answered_is_counted_and_bounds_shares_and_totals(partly: Sampled) -> None:
+    said = partly.sample()
+    found, outcomes = by_what(said), said["outcomes"]
     assert (outcomes["answered"], outcomes["not answered yet"]) == (8, 2)
-
-
-def test_what_has_not_answered_bounds_the_shares(partly: Sampled) -> None:
-    found = by_what(partly.sample())
     share = found["answer 200"]
     assert (share["value"], share["missing"], share["lowest"], share["highest"]) == (1, 2, pytest.approx(0.8), 1)
     assert (share["low"], share["high"]) == (pytest.approx(0.8), 1), "the whole frame was drawn: at least 8 of 10"
     closed = found["disallowed by robots.txt"]
     assert closed["low"] == 0 < closed["high"]
     assert closed["highest"] == pytest.approx(0.2)
-
-
-def test_what_has_not_answered_bounds_the_totals(partly: Sampled) -> None:
-    number = by_what(partly.sample())["answer 200"]["total"]
+    number = share["total"]
     assert (number["missing"], number["lowest"], number["highest"]) == (2, pytest.approx(8), 10)
     assert not number["may_be_too_narrow"], "two are fewer than the root of ten"
     told = partly.ask("sample").out
@@ -197,23 +191,17 @@ def forgotten(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
 
 
 def test_what_is_forgotten_after_the_draw_is_nonresponse(forgotten: Sampled) -> None:
-    said = forgotten.sample()
+    said = forgotten.sample("--since", forgotten.db)
     assert (said["outcomes"]["forgotten by the operator"], said["outcomes"]["gave no answer"]) == (9, 0)
-    assert "answer none" not in by_what(said)
-    assert by_what(said)["answer 200"]["value"] > 0.5
+    found, before = by_what(said), json.loads((forgotten.db.parent / "before.json").read_text())
+    assert "answer none" not in found
+    assert found["answer 200"]["value"] > 0.5
     told = forgotten.ask("sample").out
     assert "9 URLs of it forgotten by the operator: no estimate includes them" in told
-
-
-def test_what_is_forgotten_widens_the_estimates(forgotten: Sampled) -> None:
-    before = json.loads((forgotten.db.parent / "before.json").read_text())
-    for what, share in by_what(forgotten.sample()).items():
-        if share["unit"] == "share" and not what.startswith("language"):
+    for what, share in found.items():
+        if what.startswith("change"):
+            assert share["missing"] == 9, what
+        elif share["unit"] == "share" and not what.startswith("language"):
             assert share["missing"] == 9, what
             assert share["lowest"] < share["low"] or share["highest"] > share["high"], what
             assert share["units"] <= before[what]["units"], what
-
-
-def test_what_is_forgotten_is_missing_in_changes_too(forgotten: Sampled) -> None:
-    found = forgotten.sample("--since", forgotten.db)["estimates"]
-    assert {each["missing"] for each in found if each["what"].startswith("change")} == {9}
