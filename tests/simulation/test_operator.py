@@ -23,7 +23,6 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
 from crawler.store.rows import Beat
 from crawler.store.sql.control import Control
-from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
@@ -60,9 +59,7 @@ class Operator:
         if self.store is None:
             await give_order(self.path, command, name, self.clock)
             return
-        run_id = self.store.run_id if command is Command.STOP else None
-        async with self.store._writing():
-            await self.store._db.execute(load_queries()["give_order"], (self.clock.now(), command, name, run_id, ""))
+        await self.store.control.give(command, name, self.clock)
 
     @asynccontextmanager
     async def crawl(
