@@ -135,14 +135,11 @@ def _sample(folder: Path) -> _Judged:
         for row in rows
     }
     repeated = {(each.url, each.stratum): (each.probability, each.site_probability) for each in drawn}
-    faults = [f"{url} was drawn, and the frame does not give it" for url, _ in sorted(kept.keys() - repeated.keys())]
-    faults += [f"{url} is not among the draws" for url, _ in sorted(repeated.keys() - kept.keys())]
-    faults += [
-        f"{unit[0]} has the {name} {was}, not {is_now}"
-        for unit in sorted(kept.keys() & repeated.keys())
-        for name, was, is_now in zip(("probability", "site_probability"), kept[unit], repeated[unit], strict=True)
-        if not isclose(was, is_now, rel_tol=1e-9)
-    ]
+    faults, not_drawn = list[str](), (0.0, 0.0)
+    for unit in sorted(kept.keys() | repeated.keys()):
+        was, is_now = kept.get(unit, not_drawn), repeated.get(unit, not_drawn)
+        if not all(isclose(a, b, rel_tol=1e-9) for a, b in zip(was, is_now, strict=True)):
+            faults.append(f"{unit[0]} has the probabilities {was} in the draws, and {is_now} by the frame")
     return f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults
 
 

@@ -18,8 +18,9 @@ from crawler.audit.run_settings import READINGS
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.formatting import many, seconds
-from crawler.frontier.sample_design import Method, Per, SitesBy
+from crawler.frontier.sample_design import Method, SitesBy
 from crawler.sampling import load
+from crawler.sampling.design_file import drawn_in_words
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def write_documents(
             computed=lambda name, variable: copy_of(name, variable) or variable,
             READINGS=READINGS,
             Method=Method,
-            Per=Per,
             SitesBy=SitesBy,
+            drawn_in_words=drawn_in_words,
             VERSION=VERSION,
             many=many,
         )

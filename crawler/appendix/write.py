@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from crawler.appendix.check import SUMS, files_listed_in, sha256_of
 from crawler.appendix.describe import codebook_rows, data_package, software
 from crawler.appendix.recipes import recipe_python, recipe_r
@@ -118,7 +120,7 @@ async def _write(
         csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
     contacts = (run.settings.identity.contact for run in reversed(audit.runs))
     contact = next(filter(None, contacts), "unnamed")
-    study = replace(
+    study = msgspec.structs.replace(
         study,
         title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",
         authors=study.authors or (contact,),

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.output import print_json, tell
-from crawler.cli.shared import STOPPED, cli, run_async
+from crawler.cli.shared import STOPPED, cli, json_option, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
-from crawler.demo.web import DemoWeb
+from crawler.demo.web import SETTINGS, DemoWeb
 from crawler.engine.crawl import Crawl
 from crawler.errors import Setting, StoreError, UsageError
 from crawler.reasons import EndCode
@@ -48,27 +48,8 @@ _SECTIONS = {
 }
 
 
-def demo_settings(db: Path, web: DemoWeb) -> Settings:
-    """The settings of the demonstration. Its pauses are short, because nobody else uses this web."""
-    pace = web.pace
-    return settings_from(
-        {
-            "store.db": str(db),
-            "fetch.resolve": [f"{pattern}={address}" for pattern, address in web.resolve],
-            "fetch.allow_private": True,
-            "fetch.retries": 1,
-            "fetch.retry_pause": pace.backoff_first_s,
-            "fetch.total_timeout": pace.timeout_s,
-            "politeness.delay": pace.delay_s,
-            "politeness.slow_factor": pace.slow_factor,
-            "politeness.backoff_first": pace.backoff_first_s,
-            "robots.retry_first": pace.backoff_first_s,
-            "limits.concurrency": pace.concurrency,
-            "limits.max_depth": pace.max_depth,
-            "limits.max_pages_per_site": pace.max_pages_per_site,
-        },
-        source="demo",
-    )
+def _settings(db: Path) -> Settings:
+    return settings_from({**SETTINGS, "store.db": str(db)}, source="demo")
 
 
 async def run_demo(
@@ -85,13 +66,13 @@ async def run_demo(
     async with DemoWeb() as web:
         if not as_json:
             console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
-        async with crawl_session(demo_settings(db, web), Seeds(web.seeds, {}), clock=clock) as (crawl, store):
+        async with crawl_session(_settings(db), Seeds(web.seeds, {}), clock=clock) as (crawl, store):
             on_crawl(crawl)
             async with _watched(crawl, store, clock, console, str(db), live):
                 end = await run_to_end(crawl, store, clock)
             result = summary(crawl, await store.counts(), end, str(db), clock.now())
             kept = web.kept()
-            result["promises"] = [{"site": k.host, "promise": k.what, "requests": k.requests} for k in kept]
+            result["promises"] = [each._asdict() for each in kept]
             result["missed"] = sorted(web.missed())
             if as_json:
                 print_json(result)
@@ -108,7 +89,7 @@ async def _watched(
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
         hint = "Ctrl-C stops; the next demo begins anew"
-        async with Watch(crawl, store, clock, console, lambda: None, db, hint=hint):
+        async with Watch(crawl, store, clock, console, lambda: None, db, hint=hint).shown():
             yield
     else:
         yield
@@ -121,7 +102,7 @@ async def _begin_anew(db: Path) -> None:
     """
     if not db.exists():
         return
-    settings = settings_from({"store.db": str(db)}, source="demo")
+    settings = _settings(db)
     try:
         async with existing_store(settings) as store:
             seeds = await store.seeds()
@@ -142,7 +123,7 @@ async def _show(store: Store, web: DemoWeb, console: PrintableConsole) -> None:
     for title, statement in _SECTIONS.items():
         rows = await store.query(_SQL[statement])
         _section(title, [(row["what"], row["detail"]) for row in rows], web.port, console)
-    promises = [(f"{kept.requests} × {kept.host}", kept.what) for kept in web.kept()]
+    promises = [(f"{kept.requests} × {kept.site}", kept.promise) for kept in web.kept()]
     _section(
         "Requests for what sites asked to be left alone (by the sites' own logs)",
         promises,
@@ -180,7 +161,7 @@ def _show_further(db: Path, web: DemoWeb, console: PrintableConsole) -> None:
 @cli.command()
 @click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; replaced at each start.")
 @click.option("--no-progress", is_flag=True, hidden=True)
-@click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
+@json_option
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show the result."""
     if is_url(db):

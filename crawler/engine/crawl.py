@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.reasons import ReasonCode, RunEnd
+from crawler.store.rows import SiteNews
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 #: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
 AllConsumed = Callable[[], Awaitable[bool]]
-#: Keeps the paces of a commit outside the store, by group. The commit waits for it.
-WriteAhead = Callable[[Mapping[str, Pace]], Awaitable[None]]
+#: Keeps news of a commit outside the store. The commit waits for it.
+WriteAhead = Callable[[SiteNews], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class RunInputs:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. The crawl pauses
-    while a disk has less free space than ``reserve``. ``write_ahead`` gets the paces of a commit before the store does.
+    while a disk has less free space than ``reserve``. ``write_ahead`` gets the news of a commit before the store does.
     """
 
     store: Store

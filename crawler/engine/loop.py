@@ -160,7 +160,7 @@ class CrawlLoop:
     Invariants:
 
     1. One commit is under way at most, and groups are claimed by commits alone, never after a stop was requested.
-    2. The archive gets the work of a commit, and ``write_ahead`` its paces, before the store does. The consumer of
+    2. The archive gets the work of a commit, and ``write_ahead`` its news, before the store does. The consumer of
        pages gets them after it.
     3. A crawl ends with a commit of all finished work, or without a lease with the part that holds without one.
     4. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
@@ -405,7 +405,7 @@ class CrawlLoop:
 
     async def _write_ahead(self, contents: CommitBatch) -> None:
         if self._context.inputs.write_ahead is not None:
-            await self._context.inputs.write_ahead(contents.paces)
+            await self._context.inputs.write_ahead(contents)
 
     def _url_limits(self) -> UrlLimits:
         max_depth = self._context.policy.limits.max_depth

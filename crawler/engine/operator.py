@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawler.engine.readmission import WIDENED, readmit, visit_again
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Beat
+from crawler.url import split
 
 if TYPE_CHECKING:
     from crawler.engine.crawl import Crawl
@@ -44,6 +46,7 @@ class OperatorListener:
         self._store = context.store
         self._progress = context.progress
         self._orders: list[Order] = []
+        self._is_scope_wider = False  # than when the excluded URLs were decided on
         self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
         self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted in the store
@@ -101,6 +104,8 @@ class OperatorListener:
             self._orders += news
             now_standing = standing(self._orders)
             self._context.scope.blocks.replace(now_standing.blocked)
+            urls = [order.name for order in news if order.command is Command.QUEUE]
+            self._is_scope_wider |= self._context.scope.widen(urls)
             self._progress.paused_since = now_standing.paused_since
             self._context.gate.hold(now_standing.paused_since is not None)
             since = self._context.clock.now()
@@ -117,7 +122,7 @@ class OperatorListener:
     def _queue(self, order: Order, since: float) -> None:
         """Queue the part of an order that takes time, or the note that the order is done."""
         match order.command:
-            case Command.BLOCK | Command.UNBLOCK:
+            case Command.BLOCK | Command.UNBLOCK | Command.QUEUE:
                 self._todo.put_nowait((order, since))
                 self._progress.open_orders += 1
             case Command.STOP if order.run_id != self._store.run_id:
@@ -126,15 +131,35 @@ class OperatorListener:
                 self._done.put_nowait((order, since))
 
     async def _carry_out(self, order: Order, since: float) -> None:
-        """Carry out an order about a block."""
+        """Carry out an order about a site or a URL."""
         try:
-            if order.command is not Command.UNBLOCK or not self._holds(order):
-                await self._go_through(order, since)
+            work = self._add if order.command is Command.QUEUE else self._go_through
+            if order.command is Command.BLOCK or not self._holds(order):
+                await work(order, since)
                 return
-            async with self._context.sample.unblocking(order, self._context.clock.now()):
-                await self._go_through(order, since)
+            async with self._context.sample.growing(order, self._context.clock.now()):
+                await work(order, since)
         finally:
             self._progress.open_orders -= 1
+
+    async def _add(self, order: Order, since: float) -> None:
+        """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
+        await self._context.clock.sleep(
+            since + 2 * _POLL_EVERY_S - self._context.clock.now()
+        )  # then the scope of each worker is wider
+        if not self._holds(order):
+            return
+        store, scope, url, policy = self._store, self._context.scope, order.name, self._context.policy
+        if self._is_scope_wider:
+            self._is_scope_wider = False
+            await readmit(store, scope, WIDENED)
+        is_known = await store.find(url) is not None
+        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
+        if is_known:
+            await store.expire_robots_of([split(url).site], self._context.clock.now())
+            per_site = policy.limits.max_pages_per_site
+            await visit_again(store, scope, [url], policy.revisit, per_site, self._context.clock.now())
+        await store.control.done(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:
         """Exclude the queued URLs of a blocked site, or queue them again, batch by batch, while the order holds."""

@@ -760,8 +760,12 @@ class Workbench:
         return self._give_back(self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, why)
 
     def address_taken(self, ticket: Ticket, now: float, network: str, until: float) -> GiveBack:
-        """Another process asks the address of the host until a time: the group is to be given back."""
+        """Another process asks the address of the host until a time: the group is to be given back.
+
+        The answer may have come after that time. The group waits all the same, because it would be claimed at once.
+        """
         self._look_ups.release(ticket, now)
+        until = max(until, now + _LOOK_UP_AGAIN_S)
         return self._give_back(self._groups[ticket.group], until, WaitReason(WaitCode.ADDRESS, network))
 
     def put_back(self, ticket: Ticket, now: float) -> None:

@@ -207,7 +207,7 @@ class WrongPart(ValueError):
         self.part = part
 
 
-SECONDS = ValueKind(_A_DURATION, Form.DURATION, read_seconds, _written_seconds, "TIME")
+SECONDS = ValueKind("a duration", Form.DURATION, read_seconds, _written_seconds, "TIME")
 MORE_THAN_0_SECONDS = ValueKind(
     "a duration of more than 0 seconds", Form.DURATION, _more_than_0_seconds, _written_seconds, "TIME"
 )

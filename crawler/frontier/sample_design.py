@@ -174,8 +174,10 @@ def digest_of_seeds(strata: Mapping[str, str]) -> str:
 
 
 class Amount(Protocol):
-    """How many URLs a sample has: a part of :class:`SampleSettings` and of what the store keeps of a draw."""
+    """How URLs are drawn, and how many: a part of :class:`SampleSettings` and of what the store keeps of a draw."""
 
+    @property
+    def method(self) -> str: ...
     @property
     def size(self) -> int | None: ...
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crawler.cli.on_store import on_store, show
-from crawler.cli.output import print_json, say, tell
+from crawler.cli.output import say, tell
 from crawler.cli.progress import progress_line
 from crawler.cli.secrets import secret
 from crawler.cli.shared import because_option, cli, db_option, json_option, run_async, store_at
@@ -29,6 +29,7 @@ from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument, shown
 from crawler.store.open import grant_reader_at
 from crawler.store.rows import Content
+from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
     from crawler.store.copy import Copied
@@ -115,7 +116,7 @@ def forget_command(
     dry_run: bool,
     db: str,
     as_json: bool,
-) -> int:
+) -> None:
     """Take a SITE or a URL out of the store, for good, and keep it out.
 
     Pages, bodies, versions, links on these pages and ranks are deleted, so no search, export or report shows them. The
@@ -128,16 +129,9 @@ def forget_command(
     if undo and (redact or because):
         raise UsageError("--undo takes neither --redact nor --because")
 
-    async def run() -> int:
-        work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because or "", redact, dry_run)
-        result, sentence = await work
-        if as_json:
-            print_json(result)
-        else:
-            say(sentence)
-        return 0
-
-    return run_async(run())
+    work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because or "", redact, dry_run)
+    result, sentence = run_async(work)
+    show(as_json, lambda: result, lambda: say(sentence))
 
 
 async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: bool) -> tuple[dict[str, Any], str]:
@@ -166,7 +160,10 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
-            file, left_index = await take_out(db, store) if forgotten.numbers else (None, None)
+            file, left_index = None, None
+            if forgotten.numbers:
+                async with TextReader() as reader:
+                    file, left_index = await take_out(db, store, reader)
             computed = await store.computed()
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
@@ -325,20 +322,15 @@ def _describe_clean(done: dict[str, int]) -> str:
 @store.command("grant-reader")
 @click.argument("role", default="crawl_reader")
 @db_option
-def grant_reader(role: str, db: str) -> int:
+def grant_reader(role: str, db: str) -> None:
     """Make ROLE (by default crawl_reader) on PostgreSQL, which may read the store and do nothing else.
 
     Its password is that in CRAWLER_READER_PASSWORD, or in the file that CRAWLER_READER_PASSWORD_FILE names. If the role
     exists, everything else that it was granted on the store is revoked. --db names a role that owns the
     store. Commands that only read can then use postgresql://crawl_reader@host/name.
     """
-
-    async def work() -> int:
-        password = secret(_READER_PASSWORD) or None
-        is_new = await grant_reader_at(store_at(db).store.db, role, password)
-        say(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}")
-        if is_new and password is None:
-            say(f"it has no password; the same command with {_READER_PASSWORD} sets one")
-        return 0
-
-    return run_async(work())
+    password = secret(_READER_PASSWORD) or None
+    is_new = run_async(grant_reader_at(store_at(db).store.db, role, password))
+    say(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}")
+    if is_new and password is None:
+        say(f"it has no password; the same command with {_READER_PASSWORD} sets one")

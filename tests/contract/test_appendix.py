@@ -222,7 +222,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a row less": (lambda folder: _drop_last_line(folder / "tables" / "requests.csv"), "requests.csv has 0 rows"),
     "another draw": (
         lambda folder: _replace(folder / "tables" / "design.csv", ",2,3,", ",2,4,"),
-        "and the frame does not give it",
+        "(0.0, 0.0) by the frame",
     ),
     "another log": (
         lambda folder: _replace(folder / "audit-records.jsonl", '"page"', '"robots"'),

@@ -304,7 +304,7 @@ def test_the_appendix_repeats_both_stages(staged: Sampled, tmp_path: Path) -> No
     design = folder / "tables" / "design.csv"
     design.write_text(design.read_text().replace(",2,size", ",1,size"))
     again = here("audit", "--appendix", folder)
-    assert (again.code, "the frame does not give it" in again.out) == (1, True), again
+    assert (again.code, "(0.0, 0.0) by the frame" in again.out) == (1, True), again
 
 
 # --- runs that would drop the sample --------------------------------------------------------------

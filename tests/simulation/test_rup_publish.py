@@ -294,7 +294,7 @@ def test_an_address_that_takes_no_mail_is_forgotten(tmp_path: Path) -> None:
             (stage.root / f"{number}.html").write_text("a")
             await stage.until(65 * (number + 1))
         assert await stage.store.registrations() == []
-        assert await stage.store.waiting() == 0
+        assert await stage.store.value("waiting") == 0
 
     play(tmp_path, story)
 

@@ -116,7 +116,7 @@ class Responder:
         if asked.span.seconds > offer.max_query_span.seconds:
             return refuse(400, f"Span={asked.span} is longer than MaxQuerySpan: {offer.max_query_span}")
         since = self.publisher.clock.now() - asked.span.seconds
-        count = await store.count_since(since, MAX_INDEX_CHANGES)
+        count: int = await store.value("count_since", found_at=since, limit=MAX_INDEX_CHANGES + 1)
         if count > MAX_INDEX_CHANGES:
             return refuse(400, TOO_MUCH.format(asked.span))
         if (refusal := self.refusal(client, count // CHANGES_PER_REQUEST, "large indexes")) is not None:

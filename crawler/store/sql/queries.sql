@@ -735,9 +735,9 @@ WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT flag(:u
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: expire_robots_of
--- Expire the copies in force at a JSON list of sites.
+-- Expire the copies in force at a JSON list of sites, also of sites that were given up, but for those that refuse.
 UPDATE robots_copy SET valid_until = earliest(valid_until, :now)
-WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
+WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted', 'given_up') AND status <> 'wall'
   AND id IN (SELECT robots_id FROM site WHERE name in_texts(:sites));
 
 -- name: end_robots_wait
@@ -1047,9 +1047,15 @@ ON CONFLICT (url_id, version) DO UPDATE SET new_values(status, content_type, cha
   robots_preferences_id, language, answer_id);
 
 -- name: queued_on
--- Queued URLs on sites whose names are in a JSON list of ranges.
+-- Queued URLs, and seeds that came to nothing, on sites whose names are in a JSON list of ranges.
 SELECT f.url_id FROM ranges_of(:ranges) r CROSS JOIN site s JOIN frontier f ON f.site_id = s.id
-WHERE s.name BETWEEN r.first AND r.last LIMIT :limit;
+WHERE s.name BETWEEN r.first AND r.last
+UNION ALL
+SELECT u.id FROM ranges_of(:ranges) r CROSS JOIN site s JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+WHERE s.name BETWEEN r.first AND r.last AND u.seed = 1 AND u.state || '' IN ('failed', 'excluded')
+  AND u.reason_code NOT IN
+    ('blocked', 'forgotten', 'sample', 'frame', 'other_bucket', 'mirror', 'refresh', 'other_address')
+LIMIT :limit;
 
 -- name: numbers_on
 -- The first and the last URL number of each site whose name is in a JSON list of ranges, from a site on.

@@ -632,7 +632,7 @@ class Store(ABC):
             await self._sql.execute("expire_robots", now=now, unreached=unreached)
 
     async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
-        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer stands."""
+        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer so far stands."""
         async with self._writing():
             await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
 
