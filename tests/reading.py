@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from crawler.engine.page_messages import MAX_CPU_S, pack_answer, unpack_answer
+from crawler.engine.messages import pack_answer
+from crawler.engine.page_messages import MAX_CPU_S, unpack_answer
 from crawler.engine.parser_messages import pack_question, unpack_question
 from crawler.engine.parser_pool import ReadingOptions, Stage, _Document, _Parser, question_about
 from crawler.engine.parser_process import answer_to

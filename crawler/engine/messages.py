@@ -5,7 +5,10 @@ from __future__ import annotations
 import struct
 from typing import IO, Protocol
 
+import msgspec
+
 _LENGTH = struct.Struct(">Q")
+_ENCODER = msgspec.msgpack.Encoder()
 
 #: The longest message that the crawler accepts from a process that has read bytes of a stranger, in bytes.
 MAX_ANSWER_BYTES = 64 << 20
@@ -13,6 +16,11 @@ MAX_ANSWER_BYTES = 64 << 20
 
 class MessageTooLong(Exception):
     """The other side has announced a message that is longer than it may send."""
+
+
+def pack_answer(answer: object) -> bytes:
+    """The answer to a question about a document, or the description of a bug, as one message."""
+    return _ENCODER.encode(answer)
 
 
 class Source(Protocol):

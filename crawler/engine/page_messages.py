@@ -45,13 +45,7 @@ class Question(NamedTuple):
     shingles: bool = False
 
 
-_ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[PageFacts | str] = msgspec.msgpack.Decoder(PageFacts | str)
-
-
-def pack_answer(answer: PageFacts | str) -> bytes:
-    """The facts of a document, or the description of a bug that it brought to light, as one message."""
-    return _ENCODER.encode(answer)
 
 
 def unpack_answer(message: bytes) -> PageFacts | str:

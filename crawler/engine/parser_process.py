@@ -32,13 +32,13 @@ from typing import Any
 from msgspec.structs import replace
 from selectolax.lexbor import SelectolaxError
 
-from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send
-from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, pack_answer
+from crawler.engine.messages import MAX_ANSWER_BYTES, pack_answer, receive, send
+from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question
 from crawler.engine.parser_messages import AnyQuestion, unpack_question
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.sandbox import confine
-from crawler.engine.sitemap_messages import SitemapQuestion, pack_sitemap, read_sitemap_of
-from crawler.engine.text_messages import ContentQuestion, TextQuestion, load_reader, pack_text, read_content, read_text
+from crawler.engine.sitemap_messages import SitemapQuestion, read_sitemap_of
+from crawler.engine.text_messages import ContentQuestion, TextQuestion, load_reader, read_content, read_text
 from crawler.errors import fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.gunzip import gunzip
@@ -101,11 +101,11 @@ def answer_to(question: AnyQuestion) -> bytes:
 
         return pack_rules(read_robots(question))
     if isinstance(question, SitemapQuestion):
-        return pack_sitemap(read_sitemap_of(question))
+        return pack_answer(read_sitemap_of(question))
     if isinstance(question, TextQuestion):
-        return pack_text(read_text(question))
+        return pack_answer(read_text(question))
     if isinstance(question, ContentQuestion):
-        return pack_text(read_content(question))
+        return pack_answer(read_content(question))
     return pack_answer(read_document(question))
 
 

@@ -42,7 +42,6 @@ class SitemapFacts(msgspec.Struct, frozen=True):
     broken: RequestError | None = None  # why there is no body
 
 
-_ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[SitemapFacts | str] = msgspec.msgpack.Decoder(SitemapFacts | str)
 _NOTHING = Sitemap(SitemapKind.UNKNOWN)
 
@@ -76,11 +75,6 @@ def unread_sitemap(question: SitemapQuestion, why: str) -> SitemapFacts:
     """The facts of a sitemap that could not be read within the limits. The digest is that of the body as received."""
     notes = (f"not read: {why}",)
     return SitemapFacts(Sitemap(SitemapKind.UNKNOWN, notes=notes), sha256(question.body).digest())
-
-
-def pack_sitemap(answer: SitemapFacts) -> bytes:
-    """The facts of a sitemap as one message. The limits on a sitemap keep it below the longest message."""
-    return _ENCODER.encode(answer)
 
 
 def unpack_sitemap(message: bytes) -> SitemapFacts | str:

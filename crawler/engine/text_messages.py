@@ -37,7 +37,6 @@ class ContentQuestion(NamedTuple):
     body: bytes
 
 
-_ENCODER = msgspec.msgpack.Encoder()
 _TEXT: msgspec.msgpack.Decoder[MainText | str] = msgspec.msgpack.Decoder(MainText | str)
 _CONTENT: msgspec.msgpack.Decoder[Content | str | None] = msgspec.msgpack.Decoder(Content | str | None)
 
@@ -63,11 +62,6 @@ def read_content(question: ContentQuestion) -> Content | None:
     from crawler.page.content import content_of  # as above
 
     return content_of(question.body, question.charset, question.content_type)
-
-
-def pack_text(answer: MainText | Content | None) -> bytes:
-    """The text or the content of a document as one message."""
-    return _ENCODER.encode(answer)
 
 
 def unpack_text(message: bytes) -> MainText | str:

@@ -60,10 +60,7 @@ class Operator:
         if self.store is None:
             await give_order(self.path, command, name, self.clock)
             return
-        run_id = self.store.run_id if command is Command.STOP else None
-        async with self.store._writing():
-            order = {"asked_at": self.clock.now(), "command": command, "name": name, "run_id": run_id}
-            await self.store._sql.insert("control", [order])
+        await self.store.control.give(command, name, self.clock)
 
     @asynccontextmanager
     async def crawl(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crawler.engine.page_messages import pack_answer, unpack_answer
+from crawler.engine.messages import pack_answer
+from crawler.engine.page_messages import unpack_answer
 from crawler.model import Headers, PageFacts, Preference, Reading
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import header_facts, unread_page

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from crawler.engine.crawl_settings import KEPT_HEADERS
-from crawler.engine.page_messages import pack_answer, unpack_answer
+from crawler.engine.messages import pack_answer
+from crawler.engine.page_messages import unpack_answer
 from crawler.model import Headers, PageFacts, Reading, Resource
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import MAX_HEADER_CHARS, header_facts, kept_headers

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler.engine.text_messages import pack_text, unpack_content, unpack_text
+from crawler.engine.messages import pack_answer
+from crawler.engine.text_messages import unpack_content, unpack_text
 from crawler.page.texts import Content, MainText, Section
 from crawler.texts.reader import TextReader, TextUnread
 from tests.command import ROOT
@@ -29,9 +30,9 @@ crawler.page.main_text.clean = lambda text: 1 // 0
 
 
 def test_an_answer_is_unpacked() -> None:
-    assert unpack_text(pack_text(TEXT)) == TEXT
-    assert unpack_content(pack_text(TEXT.content)) == TEXT.content
-    assert unpack_content(pack_text(None)) is None
+    assert unpack_text(pack_answer(TEXT)) == TEXT
+    assert unpack_content(pack_answer(TEXT.content)) == TEXT.content
+    assert unpack_content(pack_answer(None)) is None
     with pytest.raises(msgspec.DecodeError):
         unpack_text(b"\x00")
 
