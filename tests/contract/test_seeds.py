@@ -12,7 +12,7 @@ from crawler.frontier.offers import Offer
 from crawler.inspect.seeds import Outcome as Became
 from crawler.inspect.seeds import Seed, read_ledger
 from crawler.model import RobotsAction, State
-from crawler.reasons import Reason, ReasonCode
+from crawler.reasons import ReasonCode
 from crawler.store.rows import SkippedSeed
 from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
 from tests.reasons import reason
@@ -149,19 +149,3 @@ async def test_a_host_that_takes_the_place_of_a_seed_is_kept(harness: Harness) -
         await harness.finish(claim, *moved)
     assert await harness.store.adopted_hosts() == ["www.a.test"], "once, whatever leads there"
     assert sorted(await harness.store.seeds()) == [A, B], "the target of a seed's redirect is not named by the user"
-
-
-@pytest.mark.parametrize(
-    ("state", "code"),
-    [
-        (State.FAILED, ReasonCode.WALL),
-        (State.FAILED, ReasonCode.PAYMENT_REQUIRED),
-        (State.EXCLUDED, ReasonCode.REFUSED_AT_THE_EDGE),
-    ],
-)
-async def test_a_walled_seed_is_told_from_a_silent_one(harness: Harness, state: State, code: ReasonCode) -> None:
-    await harness.seed(A)
-    (claim,) = await harness.claim()
-    await harness.finish(claim, Outcome(claim.urls[0], state, Reason(code, "evidence")))
-    (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
-    assert seed.outcome is Became.WALLED

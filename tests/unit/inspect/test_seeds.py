@@ -56,6 +56,12 @@ def test_a_robots_txt_that_fails_is_an_outcome_of_its_own() -> None:
     assert {status: outcomes(State.FAILED, status)[code] for status in given_up} == given_up
 
 
+def test_a_walled_seed_is_told_from_a_silent_one() -> None:
+    failed = outcomes(State.FAILED)
+    assert {failed[ReasonCode.WALL], failed[ReasonCode.PAYMENT_REQUIRED]} == {Outcome.WALLED}
+    assert outcomes(State.EXCLUDED)[ReasonCode.REFUSED_AT_THE_EDGE] is Outcome.WALLED
+
+
 def test_a_site_that_a_frame_was_closed_without_is_not_taken_for_sampled() -> None:
     seen = {"503": "deferred", "connect": "silent", "wall": "walled", None: "not_reached"}
     assert {status: outcomes(State.EXCLUDED, status)[ReasonCode.FRAME] for status in seen} == seen
