@@ -228,17 +228,23 @@ class Ledger(NamedTuple):
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
         return said
 
-    def commands(self, seeds: Iterable[Seed]) -> list[str]:
-        """The commands for ``seeds`` without a replacement: one for several that are queued again, or looked into."""
-        urls: dict[str, list[str]] = {}
+    def by_command(self, seeds: Iterable[Seed]) -> Iterator[tuple[list[Seed], list[str]]]:
+        """``seeds`` with the same replacement, and its command; at last the others, which share commands."""
+        groups: dict[tuple[str, ...], list[Seed]] = {}
         for seed in seeds:
-            if (found := seed.remedy()) is not None and not seed.replacements:
-                urls.setdefault(found[0], []).extend(found[1])
-        return [
+            groups.setdefault(seed.replacements, []).append(seed)
+        others = groups.pop((), [])
+        for group in groups.values():
+            yield group, [short(command) for seed in group[:1] if (command := self.remedy(seed))]
+        urls: dict[str, list[str]] = {}
+        for found in filter(None, (seed.remedy() for seed in others)):
+            urls.setdefault(found[0], []).extend(found[1])
+        commands = [
             self._command(command, batch)
             for command, found in urls.items()
-            for batch in ([["SEED"]] if command is WHY else _batches(list(dict.fromkeys(found))))
+            for batch in ([["SEED"]] if command == WHY else _batches(list(dict.fromkeys(found))))
         ]
+        yield others, commands
 
 
 def in_order(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
@@ -340,13 +346,12 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
         listed = [seed for seed in seeds if all_seeds or seed.needs_person]
         console.print()
         console.print(Text(f"{outcome.label} ({many(count, 'seed')}): {outcome.meaning}", style="bold"))
-        for seed in listed:
-            pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
-            console.print(Text(f"  {short(seed.url)}  {short(seed.describe(ledger.at))}{pages}", overflow="fold"))
-            if seed.replacements and (remedy := ledger.remedy(seed)):
-                console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted
-        for command in ledger.commands(listed):
-            console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
+        for group, commands in ledger.by_command(listed):
+            for seed in group:
+                pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
+                console.print(Text(f"  {short(seed.url)}  {short(seed.describe(ledger.at))}{pages}", overflow="fold"))
+            for command in commands:  # a line that can be pasted
+                console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
         if rest := [seed for seed in seeds if not all_seeds and not seed.needs_person]:
             pages = f"{sum(seed.pages for seed in rest):,} pages on their sites"
             others = f", and seeds in their place{'s' if len(rest) > 1 else ''}" if outcome.command else ""

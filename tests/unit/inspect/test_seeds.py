@@ -186,7 +186,7 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
         render(ledger(*[seed(Outcome.LEFT_SCOPE, leads_to=long)] * 12, SEED), console, all_seeds=False)
     lines = shown.get().splitlines()
     assert lines[0] == "13 seeds, 12 need a person"
-    assert lines.count(f"    crawler control queue {long} --db c.db") == 12, "a command is not broken into lines"
+    assert lines.count(f"    crawler control queue {long} --db c.db") == 1, "once, and not broken into lines"
     assert lines[-3:] == [
         "  1 seed, 3 pages on their sites (--all lists them)",
         "",
@@ -196,7 +196,9 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
 
 def test_seeds_with_the_same_remedy_share_a_command() -> None:
     silent = [seed(Outcome.SILENT, url=f"http://{n}.test/") for n in range(22)]
-    commands = ledger().commands([*silent, *[seed(Outcome.SILENT, robots_problem="x")] * 30, seed(Outcome.NOT_FOUND)])
+    waits, moved = [seed(Outcome.SILENT, robots_problem="x")] * 30, [seed(Outcome.NOT_FOUND)] * 2
+    (first, front), (_, commands) = ledger().by_command([*silent, *moved, *waits])
+    assert (len(first), front) == (2, ["crawler control queue http://a.test/ --db c.db"])
     urls = [f"http://{n}.test/" for n in range(22)]
     assert commands == [
         f"crawler control queue {' '.join(urls[:20])} --db c.db",
