@@ -27,8 +27,9 @@ class SystemClock:
     A site's pause must not shrink because NTP sets the wall clock forward.
     """
 
-    def __init__(self) -> None:
-        self._offset = time.time() - boot_s()
+    def __init__(self, ahead_s: float | None = None) -> None:
+        """``ahead_s``: by how much the clock is ahead of :func:`boot_s`, in place of a reading of the wall clock."""
+        self._offset = time.time() - boot_s() if ahead_s is None else ahead_s
         self._since = -math.inf  # the boot time at which ``follow`` was last called
         self._behind = 0.0  # the seconds by which this clock was behind the other at that time
 

@@ -7,7 +7,10 @@ results, store and manifest (``tests/simulation/rounds.py``):
 * ``driver``: the driver dies; another one goes on with the dataset while the workers go on with the round.
 * ``failing``: calls of a worker's storage fail again and again.
 * ``twice``: the storage carries out a conditional PUT, and then answers the repeated one that the object exists.
+* ``slow``: calls take up to half a round, before the storage carries them out or before its answer comes.
 * ``frozen``: a real worker is stopped (SIGSTOP) until after its deadline and after the end of the crawl, and continued.
+* ``clock``: real workers join whose clock is an hour ahead or behind when they begin, and is set meanwhile. The clock
+  of the driver is set, too.
 
 In the end the dataset must equal the store of an undisturbed plain crawl. The web's own log must show no overlap, no
 shortened pause, Crawl-delay or Retry-After, and no more than ``per_address`` requests at once to an address. The hosts
@@ -25,18 +28,23 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+from crawler.clock import SystemClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset
 from crawler.demo.pages import Hit, Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.reasons import EndCode
+from crawler.rounds import commands
 from crawler.rounds.driver import Driver
+from crawler.rounds.plan import make_plan
 from tests import judge
 from tests.command import ROOT, until
 from tests.e2e.test_rounds import CONFIG, differences, linked_web, of_content
@@ -49,6 +57,14 @@ from tests.web import LoopbackWeb
 HOSTS, PAGES = 6, 4
 UNKNOWN_S = 0.1
 CRAWL_DELAY_S, RETRY_AFTER_S = 1.5 * LENGTH_S, int(2.5 * LENGTH_S)
+#: A command whose wall clock is wrong from the beginning, and set by other hours after some seconds.
+_WRONG_CLOCK = """
+import sys, time
+real, began, module, (first, after_s, then) = time.time, time.monotonic(), sys.argv[1], map(float, sys.argv[2:5])
+time.time = lambda: real() + 3600 * (first if time.monotonic() - began < after_s else then)
+del sys.argv[1:5]
+sys.exit(__import__(module, fromlist=["main"]).main())
+"""
 #: About as many calls as one worker, or the driver, makes in a crawl.
 _CALLS = {"task": 120, "driver": 250, "failing": 120}
 
@@ -136,6 +152,28 @@ def faults_of(kind: str, chance: random.Random, met: list[str]) -> list[Fault]:
     return []
 
 
+class Slow:
+    """In place of ``asyncio.to_thread``, by which all calls of the storage are made: some of them take long."""
+
+    met = 0
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance, self._made = chance, asyncio.to_thread
+
+    async def __call__(self, *call: Any, **named: Any) -> Any:
+        before, after = self._pause_s(), self._pause_s()
+        await asyncio.sleep(before)
+        result = await self._made(*call, **named)
+        await asyncio.sleep(after)
+        return result
+
+    def _pause_s(self) -> float:
+        if self._chance.random() > 0.05:
+            return 0.0
+        Slow.met += 1
+        return self._chance.uniform(0, LENGTH_S / 2)
+
+
 class Twice(Storage):
     """A storage that carries out each conditional PUT, and answers a second one."""
 
@@ -166,14 +204,15 @@ def disturbed(kind: str, seed: int, folder: Path) -> tuple[int, list[str]]:
         crawler = Crawler(clock, web, folder)
         crawler.make(seeds)
         crawler.faults = faults_of(kind, chance, met)
-        Twice.met, happened = 0, 0
+        Twice.met = Slow.met = happened = 0
         if kind == "twice":
             crawler.storage = Twice
         if kind == "driver":
             for _ in range(4):
                 happened += await driver_killed(crawler, chance.randrange(_CALLS[kind]))
-        end = await crawler.crawl()
-        happened += len(crawler.deaths) + len(met) + Twice.met
+        with mock.patch("asyncio.to_thread", Slow(chance)) if kind == "slow" else nullcontext():
+            end = await crawler.crawl()
+        happened += len(crawler.deaths) + len(met) + Twice.met + Slow.met
         wrong = [] if end.code is EndCode.DONE else [f"ended: {end.sentence}"]
         return happened, wrong + impolite(web.log, crawler.deaths)
 
@@ -204,44 +243,75 @@ async def driver_killed(crawler: Crawler, calls: int) -> int:
     return 0
 
 
+class Real:
+    """A crawl in rounds by real processes, over a web that a plain crawl has crawled before."""
+
+    def __init__(self, seed: int, web: LoopbackWeb, folder: Path, length: int, delay_s: float) -> None:
+        self._web, self._whole, self.data = web, folder / "whole.db", folder / "data"
+        self._seeds, config = linked_web(seed, web, delay_s=delay_s), folder / "c.toml"
+        config.write_text(CONFIG.replace("length = 60", f"length = {length}"))
+        plainly = self.start("-m", "crawler", "run", "--config", config, *self._seeds, "--db", self._whole)
+        self.wrong = _error(plainly)
+        web.web.log.clear()
+        self.dataset = commands._dataset(str(self.data), tuple(self._seeds), config, {})
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def judged(self, driver: subprocess.Popen[str]) -> list[str]:
+        """What is wrong after the end of the driver."""
+        impolite = judge.violations(self._web.log, judge.Manners(delay_s=0.05))
+        differing = of_content(differences(self.data, self._whole))
+        return [*self.wrong, *_error(driver), *map(str, impolite), *differing]
+
+
+def _error(process: subprocess.Popen[str]) -> list[str]:
+    """What a process has said if it has failed."""
+    said = process.communicate()[1]
+    return [said] if process.returncode else []
+
+
 def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
     """Stop a real worker until the crawl is over, and continue it."""
-    from crawler.rounds import commands
-    from crawler.rounds.plan import make_plan
-
-    web.web.log.clear()
-    seeds, config = linked_web(seed, web), folder / "c.toml"
-    config.write_text(CONFIG.replace("length = 60", "length = 10"))
-    whole, data = folder / "whole.db", folder / "data"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
-    start = partial(subprocess.Popen[str], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
-    plainly = start([sys.executable, "-m", "crawler", "run", "--config", str(config), *seeds, "--db", str(whole)])
-    said = plainly.communicate()[1]
-    wrong = [said] if plainly.returncode else []
-    web.web.log.clear()
-    dataset = commands._dataset(str(data), tuple(seeds), config, {})
-    plan = make_plan(dataset, [], commands.SystemClock().now())
-    command = [sys.executable, "-m", "crawler.rounds.worker", str(data), str(plan.round)]
-    worker = start(command)
-    chance = random.Random(seed)
-    enough = chance.randint(1, 8)  # the first round has one bucket
+    crawl = Real(seed, web, folder, length=10, delay_s=0.005)
+    plan = make_plan(crawl.dataset, [], SystemClock().now())
+    worker = crawl.start("-m", "crawler.rounds.worker", crawl.data, plan.round)
+    enough = random.Random(seed).randint(1, 8)  # the first round has one bucket
     until(lambda: len(web.log) >= enough or worker.poll() is not None, "requests")
     happened = worker.poll() is None
     worker.send_signal(signal.SIGSTOP)
     try:
-        driver = start([sys.executable, "-m", "crawler", "rounds", str(data)])
-        said = driver.communicate()[1]
+        wrong = crawl.judged(crawl.start("-m", "crawler", "rounds", crawl.data))
         sent = len(web.log)
     finally:
         worker.send_signal(signal.SIGCONT)
-    worker.wait()
-    wrong += [said] if driver.returncode else []
-    wrong += [f"{len(web.log) - sent} requests after the deadline"] if len(web.log) != sent else []
-    wrong += map(str, judge.violations(web.log, judge.Manners(delay_s=0.05)))
-    return int(happened), wrong + of_content(differences(data, whole))
+    worker.communicate()
+    return int(happened), wrong + [f"{len(web.log) - sent} requests after the deadline"] * (len(web.log) != sent)
 
 
-KINDS = ("task", "driver", "failing", "twice", "frozen")
+def wrong_clocks(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
+    """Let workers with wrong clocks join each round of a driver whose clock is set."""
+    crawl, chance, happened = Real(seed, web, folder, length=3, delay_s=0.2), random.Random(seed), 1
+
+    def start(module: str, first: int, *arguments: object) -> subprocess.Popen[str]:
+        then = first + chance.choice([-1, 1])
+        return crawl.start("-c", _WRONG_CLOCK, module, first, chance.uniform(0, 8), then, *arguments)
+
+    driver = start("crawler.__main__", 0, "rounds", crawl.data)
+    while driver.poll() is None:
+        number = len(crawl.dataset.manifests()) + 1
+        if crawl.dataset.plan(number) is not None:
+            crawl.wrong += _error(start("crawler.rounds.worker", chance.choice([-1, 1]), crawl.data, number))
+            happened += 1
+        time.sleep(0.2)
+    return happened, crawl.judged(driver)
+
+
+KINDS = ("task", "driver", "failing", "twice", "slow", *(REAL := {"frozen": frozen, "clock": wrong_clocks}))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -254,12 +324,12 @@ def main(arguments: list[str] | None = None) -> int:
     failed = False
     with ExitStack() as stack:
         for kind in asked.kind or KINDS:
-            web = stack.enter_context(LoopbackWeb()) if kind == "frozen" else None
+            web = stack.enter_context(LoopbackWeb()) if kind in REAL else None
             faults, crawls, seed = 0, 0, asked.seed
             while faults < asked.faults:
                 with tempfile.TemporaryDirectory() as folder:
                     place = Path(folder)
-                    happened, wrong = disturbed(kind, seed, place) if web is None else frozen(seed, web, place)
+                    happened, wrong = disturbed(kind, seed, place) if web is None else REAL[kind](seed, web, place)
                 faults, crawls, failed = faults + happened, crawls + 1, failed or bool(wrong)
                 for line in wrong[:20]:
                     print(f"web {seed}, {kind}: {line}", flush=True)

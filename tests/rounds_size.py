@@ -48,10 +48,10 @@ def offer(dataset: Dataset, folder: Path, last: Manifest | None, offers: dict[in
     keys = []
     for bucket, urls in offers.items():
         path, key = folder / "offers.parquet", f"offers/{number:06}-0/{bucket:05}.parquet"
-        file = TableFile("outgoing", path)
-        for url in urls:
-            file.add({"bucket": bucket, "url": url, "depth": 3, "hops": 0, "seed": 0, "kind": "page", "by_domain": 0})
-        file.close()
+        about = {"bucket": bucket, "depth": 3, "hops": 0, "seed": 0, "kind": "page", "by_domain": 0}
+        with TableFile("outgoing", path) as file:
+            for url in urls:
+                file.add_row(about | {"url": url})
         dataset.objects.put(key, path)
         keys.append(key)
         states[bucket] = replace(states.get(bucket, BucketState(0, None, [], {})), offers=[key])

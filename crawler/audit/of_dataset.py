@@ -16,7 +16,6 @@ from crawler.audit.records import TOLERANCE_S
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.study import read_study_facts
 from crawler.audit.totals import read_totals
-from crawler.dataset.records import Dataset, Manifest
 from crawler.dataset.tables import SQL
 from crawler.dataset.views import Views
 from crawler.engine.workbench import exempt_networks, is_exempt, network_of
@@ -56,7 +55,7 @@ async def audit_dataset(
             findings.add([Violation(Check.LOG, required, f"the dataset has {published:,}")])
     findings.add(_crowded(views, counts[Check.OVERLAP]))
     findings.add(_after_lost(views, counts))
-    if lost := _lost_tasks(views.dataset, views.manifests):
+    if lost := sum(len(manifest.lost) for manifest in views.manifests):
         ((requests,),) = views.fetch(SQL["count_lost"])
         limits.append(
             f"{many(lost, 'task')} {'was' if lost == 1 else 'were'} lost. The log has {many(requests, 'request')} of "
@@ -129,13 +128,3 @@ def _after_lost(views: Views, counts: dict[Check, CheckCount]) -> Iterator[Viola
                     before_started_at=started_at,
                     before_finished_at=finished_at,
                 )
-
-
-def _lost_tasks(dataset: Dataset, manifests: list[Manifest]) -> int:
-    """How many tasks were lost in all rounds."""
-    count, before = 0, dict[int, int]()
-    for manifest in manifests:
-        times = {bucket: state.lost.times for bucket, state in manifest.buckets.items() if state.lost is not None}
-        count += sum(n != before.get(bucket, 0) for bucket, n in times.items())
-        before = times
-    return count

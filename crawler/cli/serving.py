@@ -38,10 +38,7 @@ def serve(
     Prints the address, with ``query`` behind it, and what ``ends`` says. Raises :class:`UsageError` if ``listen`` is no
     address, or one that is in use.
     """
-    address = host_and_port(listen)
-    if address is None:
-        raise UsageError(f"--listen {listen[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
-    host, port = address
+    host, port = host_and_port("--listen", listen)
 
     async def run() -> None:
         over = asyncio.Event()
@@ -55,14 +52,16 @@ def serve(
     run_async(run())
 
 
-def host_and_port(text: str) -> tuple[str, int] | None:
-    """The host and the port in ``HOST:PORT``; ``None`` for any other text. An IPv6 address stands in brackets."""
+def host_and_port(option: str, text: str) -> tuple[str, int]:
+    """The host and the port in ``HOST:PORT``, the value of an option. An IPv6 address stands in brackets.
+
+    Raises :class:`UsageError` for any other text.
+    """
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not bare or (":" in bare) is (bare == host):
-        return None
-    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        return None
+    is_port = port.isascii() and port.isdigit() and int(port) <= 65535
+    if not colon or not bare or (":" in bare) is (bare == host) or not is_port:
+        raise UsageError(f"{option} {text[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
     return bare, int(port)
 
 

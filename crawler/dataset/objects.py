@@ -84,6 +84,10 @@ class Objects:
             return self.get(key) == content
         return True
 
+    def written_at(self, key: str) -> float:
+        """When an object was written, by the clock of the storage, in epoch seconds; some storages cut the fraction."""
+        return self._tried(key, lambda: float(self._obstore.head(self._store, key)["last_modified"].timestamp()))
+
     def keys(self, folder: str) -> list[str]:
         """The keys of the objects below a folder."""
 

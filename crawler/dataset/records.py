@@ -1,6 +1,7 @@
 """The names and the records of the objects of a dataset.
 
 ``LOCATION/dataset.json``               the settings, the seeds and the number of buckets
+``clocks/ID``                           of no content, and for a moment: a process reads when the storage has written it
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
@@ -59,7 +60,6 @@ class Lost(msgspec.Struct, frozen=True):
 
     over_at: float
     pauses: dict[str, float]  # in seconds, by group
-    times: int = 1  # how many rounds in a row the task of the bucket was lost
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -133,7 +133,7 @@ class BucketState(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a round has done. ``parts`` are the rows by bucket and table; ``lost`` those of tasks that were lost.
+    """What a round has done. ``parts`` are the rows by bucket and table; ``lost`` has the tasks that were lost.
 
     ``offers`` are the keys of the offers that it handed over.
     """
@@ -143,7 +143,7 @@ class Manifest(msgspec.Struct, frozen=True):
     ended_at: float
     buckets: dict[int, BucketState]
     parts: dict[int, dict[str, int]]
-    lost: dict[int, int]  # requests, by bucket
+    lost: dict[int, int]  # the requests that are known of them, by bucket
     offers: list[str]
     crawler_version: str
 
@@ -240,6 +240,10 @@ class Dataset:
     def unfinished(self, number: int) -> set[int]:
         """The buckets whose tasks a worker has claimed, and that are not done."""
         return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
+
+    def is_finished(self, number: int) -> bool:
+        """Whether each task of a round that a worker has claimed is done."""
+        return not self.unfinished(number)
 
     def take_address(self, number: int, network: str, task: str) -> bool:
         """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""

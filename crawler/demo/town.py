@@ -1,4 +1,4 @@
-"""The sites of Aldermere. Each shows one case that a polite crawler must handle."""
+"""The sites of Aldermere. Each shows one case that a polite crawler must handle, with texts of a file beside."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from html import escape
+from importlib.resources import files
+from typing import NamedTuple
 
 from crawler.demo.pages import Asked, Fault, Handler, Page, Site, first, plain, redirect, unavailable
-from crawler.demo.texts import ITEMS, Item
 from crawler.model import Headers
+
+
+class Item(NamedTuple):
+    """One page: its name in the URL, its title, a second line and a text."""
+
+    name: str
+    title: str
+    note: str
+    text: str
+
+
+def _items() -> dict[str, tuple[Item, ...]]:
+    _, *parts = (files("crawler.demo") / "texts.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    groups = (part.split("\n") for part in parts)
+    return {name: tuple(Item(*line.strip().split(" | ")) for line in lines) for name, *lines in groups}
+
+
+#: The pages of each kind: town, books, goods, news, exhibits, doctors, poems.
+ITEMS = _items()
+
 
 Url = Callable[[str, str], str]
 """Returns the URL of (host, path) with the server's port."""
@@ -35,18 +56,12 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class TownSite:
-    """A site, the case that it shows, the paths that a complete crawl requests, and those that it must not.
-
-    A crawl of an ``endless`` site ends only at a limit on depth or pages.
-    """
+    """A site, the paths that a complete crawl requests, and those that it must not."""
 
     host: str
-    about: str
     pages: Site
     expected: frozenset[str]
     promises: tuple[Promise, ...] = ()
-    crawl_delay_s: float = 0.0
-    endless: bool = False
 
 
 @dataclass(slots=True)
@@ -79,6 +94,7 @@ def build_town(url: Url) -> tuple[TownSite, ...]:
 
 
 def _www(url: Url) -> TownSite:
+    """The town: redirects, a redirect loop, a broken link."""
     site = _SiteBuilder()
     neighbours = [
         (LIBRARY, "The library"), (MIRROR, "The library's second address"), (SHOP, "The general store"),
@@ -101,8 +117,7 @@ def _www(url: Url) -> TownSite:
     site.put("/fairground", redirect("/carousel"))
     refresh = "<meta http-equiv=refresh content='3; url=/visit.html'>"
     site.put("/tourism.html", _page("For tourists", "<p>This page has moved.</p>", head=refresh))
-    about = "the town: redirects, a redirect loop, a broken link"
-    return TownSite(WWW, about, site.pages, site.expected("/town-map-1987.html"))
+    return TownSite(WWW, site.pages, site.expected("/town-map-1987.html"))
 
 
 def _library_pages() -> _SiteBuilder:
@@ -116,20 +131,23 @@ def _library_pages() -> _SiteBuilder:
 
 
 def _library(url: Url) -> TownSite:
+    """The main site of a mirror; a page in latin-1."""
     site = _library_pages()
     site.put("/robots.txt", _main_site(url))
-    return TownSite(LIBRARY, "the main site of a mirror; a page in latin-1", site.pages, site.expected())
+    return TownSite(LIBRARY, site.pages, site.expected())
 
 
 def _mirror(url: Url) -> TownSite:
+    """A mirror, by its Host line."""
     site = _library_pages()
     site.closed.update(site.pages)
     site.put("/robots.txt", _main_site(url))
     promise = Promise("a mirror: its pages are asked of the library instead", re.compile(r"/(?!robots\.txt$)"))
-    return TownSite(MIRROR, "a mirror, by its Host line", site.pages, site.expected(), (promise,))
+    return TownSite(MIRROR, site.pages, site.expected(), (promise,))
 
 
 def _shop(url: Url) -> TownSite:
+    """Rules that only RFC 9309 understands."""
     site = _SiteBuilder()
     goods = [(f"/goods/{item.name}.html", item.title) for item in ITEMS["goods"]]
     sorts = [("/goods?sort=price", "by price"), ("/goods?sort=name", "by name"), ("/prices.pdf", "price list")]
@@ -145,10 +163,11 @@ def _shop(url: Url) -> TownSite:
         Promise("Disallow: /*.pdf$ (wildcard and end anchor, RFC 9309)", re.compile(r".*\.pdf$")),
         Promise("rel=nofollow on the only link to the basket", re.compile(r"/basket")),
     )
-    return TownSite(SHOP, "rules that only RFC 9309 understands", site.pages, site.expected(), promises)
+    return TownSite(SHOP, site.pages, site.expected(), promises)
 
 
 def _council(url: Url) -> TownSite:
+    """A closed directory; noindex and nofollow."""
     site = _SiteBuilder()
     links = [
         ("/minutes.html", "Minutes"), ("/staff.html", "Staff"), ("/partners.html", "Partners"),
@@ -171,10 +190,11 @@ def _council(url: Url) -> TownSite:
         Promise("the council closed /private/ except one letter", re.compile(r"/private/(?!open-letter\.html)")),
         Promise("a page that says nofollow has the only link to it", re.compile(r"/tender\.html")),
     )
-    return TownSite(COUNCIL, "a closed directory; noindex and nofollow", site.pages, site.expected(), promises)
+    return TownSite(COUNCIL, site.pages, site.expected(), promises)
 
 
 def _gazette(url: Url) -> TownSite:
+    """A robots.txt that answers 503 twice, then recovers; a PDF."""
     site = _SiteBuilder()
     stories = [(f"/news/{item.name}.html", item.title) for item in ITEMS["news"]]
     links = [*stories, ("/1923.pdf", "The first issue"), ("/drafts/tomorrow.html", "Tomorrow's front page")]
@@ -185,30 +205,31 @@ def _gazette(url: Url) -> TownSite:
     site.put("/drafts/tomorrow.html", _page("Tomorrow", "<p>Unwritten.</p>"), closed=True)
     site.put("/robots.txt", first(2, unavailable(1), plain("User-agent: *\nDisallow: /drafts/\n")))
     promise = Promise("Disallow: /drafts/, once robots.txt could be fetched", re.compile(r"/drafts/"))
-    about = "robots.txt answers 503 twice, then recovers; a PDF"
-    return TownSite(GAZETTE, about, site.pages, site.expected(), (promise,))
+    return TownSite(GAZETTE, site.pages, site.expected(), (promise,))
 
 
 def _museum(url: Url) -> TownSite:
+    """Crawl-delay: 0.8 s."""
     site = _SiteBuilder()
     rooms = [(f"/exhibits/{item.name}.html", item.title) for item in ITEMS["exhibits"]]
     site.put("/", _page("Aldermere Museum", _list("Exhibits", rooms)))
     site.shelf("/exhibits/", ITEMS["exhibits"], MUSEUM)
     site.put("/robots.txt", plain(f"User-agent: *\nCrawl-delay: {MUSEUM_CRAWL_DELAY_S}\nDisallow:\n"))
-    about = f"Crawl-delay: {MUSEUM_CRAWL_DELAY_S} s"
-    return TownSite(MUSEUM, about, site.pages, site.expected(), crawl_delay_s=MUSEUM_CRAWL_DELAY_S)
+    return TownSite(MUSEUM, site.pages, site.expected())
 
 
 def _clinic(url: Url) -> TownSite:
+    """A slow site without robots.txt."""
     site = _SiteBuilder()
     pages = [(f"/{item.name}.html", item.title) for item in ITEMS["doctors"]]
     site.put("/", _page("The doctor", _list("Please read", pages), delay_s=0.5))
     for item in ITEMS["doctors"]:
         site.put(f"/{item.name}.html", _item_page(item, CLINIC, "/", delay_s=0.5))
-    return TownSite(CLINIC, "a slow site without robots.txt", site.pages, site.expected("/robots.txt"))
+    return TownSite(CLINIC, site.pages, site.expected("/robots.txt"))
 
 
 def _mill(url: Url) -> TownSite:
+    """A failing site: 500, a reset, a cut body, a 503 with Retry-After."""
     site = _SiteBuilder()
     links = [("/orders.html", "Orders"), ("/turbine.html", "Turbine"), ("/weir.html", "Weir"), ("/flour.html", "Flour")]
     site.put("/", _page("The mill", _list("Works", links)))
@@ -217,26 +238,26 @@ def _mill(url: Url) -> TownSite:
     site.put("/weir.html", Page("<title>The weir</title><p>Water level:" + " high" * 40, fault=Fault.CUT))
     site.put("/flour.html", first(1, unavailable(2), _page("Flour", "<p>Fine, and finer.</p>")))
     site.put("/robots.txt", plain(""))
-    about = "a failing site: 500, a reset, a cut body, a 503 with Retry-After"
-    return TownSite(MILL, about, site.pages, site.expected())
+    return TownSite(MILL, site.pages, site.expected())
 
 
 def _archive(url: Url) -> TownSite:
+    """A robots.txt that answers 403."""
     site = _SiteBuilder()
     site.put("/", _page("The archive", "<p>By appointment.</p>"), closed=True)
     site.put("/robots.txt", Page("<title>Forbidden</title>", status=403))
     promise = Promise("robots.txt answers 403: the whole archive is closed", re.compile(r"/(?!robots\.txt$)"))
-    return TownSite(ARCHIVE, "robots.txt answers 403", site.pages, site.expected(), (promise,))
+    return TownSite(ARCHIVE, site.pages, site.expected(), (promise,))
 
 
 def _calendar(url: Url) -> TownSite:
+    """A trap: an endless calendar, paths that grow."""
     pages: dict[str, Page | Handler] = {
         "/": _page("What's on", _list("Look", [("/2026/11/", "This month"), ("/rooms/", "Rooms")])),
         "/robots.txt": plain(""),
         "*": _endless,
     }
-    about = "a trap: an endless calendar, paths that grow"
-    return TownSite(CALENDAR, about, pages, frozenset(("/", "/robots.txt")), endless=True)
+    return TownSite(CALENDAR, pages, frozenset(("/", "/robots.txt")))
 
 
 def _endless(asked: Asked) -> Page:
@@ -250,9 +271,10 @@ def _endless(asked: Asked) -> Page:
 
 
 def _old(url: Url) -> TownSite:
+    """A site that moved, robots.txt and all."""
     paths = ("/", "/robots.txt")
     pages = {path: redirect(url(WWW, path), 301) for path in paths}
-    return TownSite(OLD, "a site that moved, robots.txt and all", pages, frozenset(paths))
+    return TownSite(OLD, pages, frozenset(paths))
 
 
 def _page(

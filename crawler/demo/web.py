@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Mapping
+from typing import NamedTuple, Self
 
-from crawler.demo.pages import Hit
 from crawler.demo.server import ADDRESS, LoopbackServer
 from crawler.demo.town import WWW, TownSite, build_town
 
+#: Settings that crawl the whole town in about ten seconds; the limits on depth and on pages a site end the trap. Real
+#: sites are never crawled at this pace. The town's host names exist nowhere else.
+SETTINGS: Mapping[str, object] = {
+    "fetch.resolve": [f"*.demo.test={ADDRESS}"],
+    "fetch.allow_private": True,
+    "fetch.retries": 1,
+    "fetch.retry_pause": 0.5,
+    "fetch.total_timeout": 5.0,
+    "politeness.delay": 0.1,
+    "politeness.slow_factor": 1.0,
+    "politeness.backoff_first": 0.5,
+    "robots.retry_first": 0.5,
+    "limits.concurrency": 16,
+    "limits.max_depth": 15,
+    "limits.max_pages_per_site": 30,
+}
 
-@dataclass(frozen=True, slots=True)
-class DemoPace:
-    """Settings that crawl the whole town in about ten seconds, with the names of the crawler's settings.
 
-    Real sites are never crawled at this pace. The limits on depth and on pages a site end the trap.
-    """
-
-    delay_s: float = 0.1
-    slow_factor: float = 1.0
-    backoff_first_s: float = 0.5
-    timeout_s: float = 5.0
-    concurrency: int = 16
-    max_depth: int = 15
-    max_pages_per_site: int = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A promise to a site, and the number of requests that broke it."""
 
-    host: str
-    what: str
+    site: str  # its host
+    promise: str
     requests: int
 
 
 class DemoWeb(LoopbackServer):
-    """Serve the town inside ``async with``. Afterwards ``log`` and ``kept()`` describe the requests.
+    """Serve the town inside ``async with``. Every host is within the registered domain of the seeds."""
 
-    The crawler needs ``resolve`` beside ``seeds``, because the town's host names exist nowhere else. Every host is
-    within the seeds' registered domain.
-    """
-
-    resolve = (("*.demo.test", ADDRESS),)
-    pace = DemoPace()
     sites: tuple[TownSite, ...] = ()
 
     async def __aenter__(self) -> Self:
@@ -56,11 +49,6 @@ class DemoWeb(LoopbackServer):
     def seeds(self) -> list[str]:
         return [self.url(WWW)]
 
-    @property
-    def log(self) -> list[Hit]:
-        """Every request, in the order in which the answers ended. Times are on the monotonic clock."""
-        return self.web.log
-
     def kept(self) -> list[Kept]:
         """Every promise, with the number of requests that broke it."""
         return [
@@ -71,6 +59,6 @@ class DemoWeb(LoopbackServer):
 
     def missed(self) -> set[str]:
         """The URLs that a complete crawl requests and this crawl did not."""
-        asked = {(hit.host, hit.path) for hit in self.log}
+        asked = {(hit.host, hit.path) for hit in self.web.log}
         wanted = {(site.host, path) for site in self.sites for path in site.expected}
         return {self.url(host, path) for host, path in wanted - asked}

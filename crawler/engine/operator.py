@@ -9,23 +9,16 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.clock import Clock
-from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import Gate
-from crawler.engine.outbox import Outbox
-from crawler.engine.progress import Progress
 from crawler.engine.readmission import WIDENED, readmit, visit_again
-from crawler.engine.sampling_frame import Sample
-from crawler.engine.shutdown import Shutdown
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
-from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Beat
 from crawler.url import split
 
 if TYPE_CHECKING:
+    from crawler.engine.crawl import Crawl
     from crawler.store.sections import Store
 
 _POLL_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
@@ -48,28 +41,10 @@ class OperatorListener:
     after its last transaction. If the process is killed before, the next run carries it out again.
     """
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        gate: Gate,
-        scope: Scope,
-        policy: CrawlPolicy,
-        outbox: Outbox,
-        shutdown: Shutdown,
-        progress: Progress,
-        sample: Sample,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._gate = gate
-        self._scope = scope
-        self._policy = policy
-        self._outbox = outbox
-        self._shutdown = shutdown
-        self._progress = progress
-        self._sample = sample
+    def __init__(self, context: Crawl) -> None:
+        self._context = context
+        self._store = context.store
+        self._progress = context.progress
         self._orders: list[Order] = []
         self._is_scope_wider = False  # than when the excluded URLs were decided on
         self._may_have_sent = False  # requests that an order new to this worker forbids
@@ -85,20 +60,20 @@ class OperatorListener:
         """
         await self._listen()
         async with (
-            background_task(self._keep_listening(), self._shutdown.fail),
-            background_task(self._keep_noting(), self._shutdown.fail),
-            background_task(self._keep_beating(), self._shutdown.fail),
+            background_task(self._keep_listening(), self._context.shutdown.fail),
+            background_task(self._keep_noting(), self._context.shutdown.fail),
+            background_task(self._keep_beating(), self._context.shutdown.fail),
         ):
             while not self._todo.empty():
                 await self._carry_out(*self._todo.get_nowait())
-            async with background_task(self._keep_working(), self._shutdown.fail):
+            async with background_task(self._keep_working(), self._context.shutdown.fail):
                 yield
 
     # --- the tasks ----------------------------------------------------------------------------
 
     async def _keep_listening(self) -> None:
         while True:
-            await self._clock.sleep(_POLL_EVERY_S)
+            await self._context.clock.sleep(_POLL_EVERY_S)
             await self._listen()
 
     async def _keep_noting(self) -> None:
@@ -107,19 +82,19 @@ class OperatorListener:
 
     async def _keep_beating(self) -> None:
         while True:
-            now, lag_s, disk = self._clock.now(), self._progress.pop_lag(), self._progress.low_disk
+            now, lag_s, disk = self._context.clock.now(), self._progress.pop_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
-                look_ups, vain_claims = self._gate.look_ups, self._gate.vain_claims
+                look_ups, vain_claims = self._context.gate.look_ups, self._context.gate.bench.vain_claims
                 beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, look_ups, vain_claims)
                 await self._store.control.beat(beat)
-            await self._clock.sleep(_BEAT_EVERY_S)
+            await self._context.clock.sleep(_BEAT_EVERY_S)
 
     async def _keep_working(self) -> None:
         while True:
             order, since = await self._todo.get()
-            await self._outbox.flush()  # now the store has the outcomes that were decided before the order
+            await self._context.outbox.flush()  # now the store has the outcomes that were decided before the order
             await self._carry_out(order, since)
-            await self._outbox.flush()  # and the commit claims the groups that the order has made ready
+            await self._context.outbox.flush()  # and the commit claims the groups that the order has made ready
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -128,16 +103,16 @@ class OperatorListener:
         if news := await self._store.control.orders(self._orders[-1].id if self._orders else 0):
             self._orders += news
             now_standing = standing(self._orders)
-            self._scope.blocks.replace(now_standing.blocked)
+            self._context.scope.blocks.replace(now_standing.blocked)
             urls = [order.name for order in news if order.command is Command.QUEUE]
-            self._is_scope_wider |= self._scope.widen(urls)
-            self._progress.note_pause(now_standing.paused_since)
-            self._gate.hold(now_standing.paused_since is not None)
-            since = self._clock.now()
+            self._is_scope_wider |= self._context.scope.widen(urls)
+            self._progress.paused_since = now_standing.paused_since
+            self._context.gate.hold(now_standing.paused_since is not None)
+            since = self._context.clock.now()
             for order in news:
                 if order.command is Command.STOP and order.run_id == self._store.run_id:
                     # Each worker stops, also if another one has noted the order as done.
-                    self._shutdown.request(RunEnd(EndCode.OPERATOR))
+                    self._context.shutdown.request(RunEnd(EndCode.OPERATOR))
                 if order.done_at is None:
                     self._queue(order, since)
                 elif order.command is Command.BLOCK and self._may_have_sent:  # another worker was first
@@ -162,17 +137,19 @@ class OperatorListener:
             if order.command is Command.BLOCK or not self._holds(order):
                 await work(order, since)
                 return
-            async with self._sample.growing(order, self._clock.now()):
+            async with self._context.sample.growing(order, self._context.clock.now()):
                 await work(order, since)
         finally:
             self._progress.open_orders -= 1
 
     async def _add(self, order: Order, since: float) -> None:
         """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
-        await self._clock.sleep(since + 2 * _POLL_EVERY_S - self._clock.now())  # then the scope of each worker is wider
+        await self._context.clock.sleep(
+            since + 2 * _POLL_EVERY_S - self._context.clock.now()
+        )  # then the scope of each worker is wider
         if not self._holds(order):
             return
-        store, scope, url, policy = self._store, self._scope, order.name, self._policy
+        store, scope, url, policy = self._store, self._context.scope, order.name, self._context.policy
         if self._is_scope_wider:
             self._is_scope_wider = False
             await readmit(store, scope, WIDENED)
@@ -201,7 +178,7 @@ class OperatorListener:
 
     def _holds(self, order: Order) -> bool:
         """Whether an order is still to be carried out: no later one is about its name, and no stop was requested."""
-        return not self._shutdown.requested and all(
+        return not self._context.shutdown.requested and all(
             later.name != order.name or later.id <= order.id for later in self._orders
         )
 

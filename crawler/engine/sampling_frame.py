@@ -40,11 +40,6 @@ class Sample:
         """Whether sitemaps of new sites are requested."""
         return True
 
-    @property
-    def compares_soft_404s(self) -> bool:
-        """Whether pages are compared with the answer of their site to a path that cannot exist."""
-        return False
-
     def committed(self, requests: Iterable[RequestRow], now: float) -> None:
         """A commit has stored these requests."""
 
@@ -90,10 +85,6 @@ class SamplingFrame(Sample):
     @property
     def admits_sitemaps(self) -> bool:
         return not self.is_closed
-
-    @property
-    def compares_soft_404s(self) -> bool:
-        return True
 
     def committed(self, requests: Iterable[RequestRow], now: float) -> None:
         if any(map(_is_answer, requests)):

@@ -11,7 +11,7 @@ import click
 from crawler.cli.console import console
 from crawler.cli.layout import table
 from crawler.cli.on_store import show as show_result
-from crawler.cli.options import configured, setting_options
+from crawler.cli.options import config_option, configured, setting_options
 from crawler.cli.output import tell
 from crawler.cli.shared import cli, json_option
 from crawler.clock import SystemClock, iso
@@ -33,20 +33,19 @@ _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path), 
 
 @identity.command()
 @_file
-def new(file: Path) -> int:
+def new(file: Path) -> None:
     """Make a key in FILE (by default identity.jwks), which only its owner can read.
 
     A crawl signs every request with it if identity.signing_key and identity.signature_agent are set.
     """
     keys = load("keys").create(file, int(SystemClock().now()))
     console.print(f"{file}: the key {keys[0].keyid} signs from now on", soft_wrap=True)
-    return 0
 
 
 @identity.command()
 @_file
 @click.option("--compromised", is_flag=True, help="Drop all other keys at once, and sign with the new key at once.")
-def rotate(file: Path, compromised: bool) -> int:
+def rotate(file: Path, compromised: bool) -> None:
     """Add a key to FILE that replaces the others.
 
     Publish the directory again afterwards. The new key signs a day later, when all verifiers can know it. The old ones
@@ -58,7 +57,6 @@ def rotate(file: Path, compromised: bool) -> int:
     module.write(file, keys)
     _show(keys, now)
     tell("run `crawler identity page` again, and serve what it writes: verifiers need the new directory")
-    return 0
 
 
 @identity.command()
@@ -75,9 +73,9 @@ def show(file: Path, as_json: bool) -> None:
 
 @identity.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
-@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
+@config_option()
 @setting_options("identity.agent", "identity.contact", hidden=True)
-def page(folder: Path, config: Path | None, **options: Any) -> int:
+def page(folder: Path, config: Path | None, **options: Any) -> None:
     """Write the page about the crawler, its address ranges and its key directory into DIR, to be served.
 
     The page says who runs the crawler, why, what is done with the data, how often it asks and how to block it. The
@@ -90,7 +88,6 @@ def page(folder: Path, config: Path | None, **options: Any) -> int:
     for name in ("identity.operator", "identity.about", "identity.data_use"):
         if not KEYS[name].value(settings):
             tell(f"the page does not say {KEYS[name].help.partition(',')[0].lower()}: set {name}")
-    return 0
 
 
 def _show(keys: Sequence[SigningKey], now: float) -> None:

@@ -14,7 +14,7 @@ from crawler.cli.console import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
-from crawler.inspect.page_limits import page_limit_reached
+from crawler.inspect.last_run import page_limit_reached
 from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
@@ -316,22 +316,14 @@ async def describe_patterns(store: Store, include: Sequence[str]) -> list[str]:
 
 def _seed(row: Mapping[str, Any]) -> Seed:
     elsewhere = row["leads_to"] is not None and row["leads_to_domain"] != row["registered_domain"]
-    return Seed(
-        url=row["url"],
-        outcome=Outcome(row["outcome"]),
-        leads_to=row["leads_to"],
-        reason_code=None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
-        reason=row["reason"],
-        pages=row["pages"],
-        failing_since=row["failing_since"],
-        next_at=row["next_at"],
-        leads_to_domain=row["leads_to_domain"] if elsewhere else None,
-        robots_problem=row["robots_problem"],
-        robots_attempts=row["robots_attempts"],
-        source=row["source"],
-        line=row["line"],
-        meant=tuple((row["meant"] or "").split()),
-    )
+    read = {name: row[name] for name in Seed._fields if name in row}
+    read |= {
+        "outcome": Outcome(row["outcome"]),
+        "reason_code": None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
+        "leads_to_domain": row["leads_to_domain"] if elsewhere else None,
+        "meant": tuple((row["meant"] or "").split()),
+    }
+    return Seed(**read)
 
 
 def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> None:

@@ -1,20 +1,25 @@
-"""What a bucket needs of the sites of others: the robots.txt that one redirects to, main sites, and licences.
+"""What a bucket needs of the sites of others: the robots.txt that one redirects to, main sites, licences, permissions.
 
 Only the task of its own bucket asks a site, so its pauses hold. A site that waits for a URL of another bucket waits in
 its store as for any URL of another site. Its task hands the ask over with its results. In the next round the task of
 the other bucket requests the URL, if it has no answer that holds, and publishes the answer with its results. The round
 after that has the answer in the store of the asker, where it holds as long as it holds there.
+
+A sitemap speaks for the sites whose robots.txt names it. If it is of another bucket, the task that hands it over
+publishes this robots.txt in the same way, and nobody needs to ask.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from crawler.dataset.records import Answer, Ask
 from crawler.engine.outbox import Outbox
-from crawler.model import RobotsCopy
+from crawler.frontier.buckets import Bucket
+from crawler.model import Kind, RobotsCopy
 from crawler.robots.response import RobotsSettings, unanswered
 from crawler.robots.rsl import licence_unasked
 from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait, SiteNews
@@ -37,11 +42,19 @@ async def wait_for(asks: list[Ask], store: Store, outbox: Outbox) -> None:
         outbox.add_robots_wait(RobotsWait(numbers[ask.site], ask.site, RobotsTarget(place.site, place.path), ()))
 
 
-async def answers_to(asks: list[Ask], store: Store) -> list[Answer]:
-    """The answers to the asks of other buckets, after the crawl."""
+def permissions_in(news: SiteNews, bucket: Bucket) -> Iterator[tuple[str, int]]:
+    """Each robots.txt that names a sitemap of another bucket, with the number of that bucket."""
+    for each in news.robots:
+        named = [offer.url for offer in each.sitemaps if offer.kind is Kind.SITEMAP and offer.refusal is None]
+        others = {bucket.other_of(split(url).site) for url in named if bucket.other_of(each.site) is None}
+        yield from ((f"{each.site}{ROBOTS_PATH}", number) for number in others if number is not None)
+
+
+async def answers_to(asks: Iterable[tuple[str, int]], store: Store) -> list[Answer]:
+    """The answers for other buckets, after the crawl: ``asks`` are URLs with the numbers of these buckets."""
     askers = dict[str, set[int]]()
-    for ask in asks:
-        askers.setdefault(ask.url, set()).add(ask.asker)
+    for url, asker in asks:
+        askers.setdefault(url, set()).add(asker)
     answers = []
     for url, of in askers.items():
         place, copy, file = split(url), None, None

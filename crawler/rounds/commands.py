@@ -17,7 +17,7 @@ from crawler.cli.output import print_json, say, tell
 from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.cli.signals import ForcedEnd, Signals
-from crawler.clock import SystemClock
+from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Head, make
 from crawler.errors import UsageError, joined
@@ -47,7 +47,8 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
     from crawler.rounds.runners import RUNNERS
 
     async def run(show: Say | None) -> int:
-        driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](), SystemClock(), tell, show)
+        clock = StorageClock(dataset.objects)
+        driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](clock), clock, tell, show)
         Signals(forced_end=forced_end).stop_from_now_on(driver, end_within_s=None)
         end = await driver.run()
         last = driver.manifests[-1] if driver.manifests else None

@@ -7,21 +7,20 @@ from collections.abc import Callable, Mapping
 
 from crawler.cli.progress import Say
 from crawler.clock import Clock, brief_time
+from crawler.dataset.clock import StorageClock
 from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, Writers, begins_at
-from crawler.engine.tasks import background_task
+from crawler.engine.tasks import background_task, required_task
 from crawler.engine.termination import at_their_limit
 from crawler.errors import StoreError
 from crawler.formatting import duration, many
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.plan import commit, make_plan, states, usual_pause_s
+from crawler.rounds.plan import MOST_IN_VAIN, commit, make_plan, states, usual_pause_s
 from crawler.rounds.runners import Runner
 
 _LOOK_EVERY_S = 0.5
 _SHOW_EVERY_S = 5.0
 _LONG_WAIT_S = 10.0
-#: The crawl ends after so many rounds in a row in which every task was lost.
-_MOST_LOST_ROUNDS = 3
 
 
 class Driver:
@@ -77,20 +76,17 @@ class Driver:
                     at = max(at, last.ended_at + usual_pause_s(self._dataset.settings))
                 if not await self._wait_until(at):
                     break
+                if isinstance(self._clock, StorageClock):
+                    await asyncio.to_thread(self._clock.look)
                 plan = await asyncio.to_thread(make_plan, self._dataset, self.manifests, self._clock.now())
             async with background_task(self._show_progress(plan)):
-                if (now := self._clock.now()) < plan.deadline:
-                    until = brief_time(plan.deadline, now)
-                    self._tell(f"round {plan.round} begins: {many(len(plan.tasks), 'bucket')}, until {until} at most")
-                    await self._runner.run(self._dataset, plan)
-                is_over = await self._quiet(plan)
-            if not is_over:
-                break
+                if not await self._work(plan):
+                    break
             self.manifests.append(
                 await asyncio.to_thread(commit, self._dataset, plan, self.manifests, self._clock.now())
             )
-            self._tell(_about(plan, self.manifests[-1]))
-            self._require_results(plan, self.manifests[-1])
+            self._tell(_about(self.manifests[-1]))
+            self._require_results()
         return self._end
 
     def _nothing_left(self, buckets: Mapping[int, BucketState]) -> RunEnd:
@@ -98,13 +94,13 @@ class Driver:
         queued = sum(state.states.get(State.QUEUED, 0) for state in buckets.values())
         return at_their_limit(settings.limits, settings.politeness, queued) if queued else RunEnd(EndCode.DONE)
 
-    def _require_results(self, plan: Plan, manifest: Manifest) -> None:
-        """Raise :class:`StoreError` if every task was lost, again and again."""
-        lost = [state.lost for task in plan.tasks if (state := manifest.buckets[task.bucket]).lost is not None]
-        if lost and not manifest.parts and min(each.times for each in lost if each) >= _MOST_LOST_ROUNDS:
+    def _require_results(self) -> None:
+        """Raise :class:`StoreError` if no task had a result, again and again."""
+        last = self.manifests[-MOST_IN_VAIN:]
+        if len(last) == MOST_IN_VAIN and not any(manifest.parts for manifest in last):
             raise StoreError(
-                f"in {_MOST_LOST_ROUNDS} rounds in a row, no task of {many(len(lost), 'bucket')} came to its end: see "
-                "the messages above; the same command continues the crawl"
+                f"in {MOST_IN_VAIN} rounds in a row, no task came to its end: see the messages above; the same command "
+                "continues the crawl"
             )
 
     async def _show_progress(self, plan: Plan) -> None:
@@ -134,28 +130,37 @@ class Driver:
             await self._clock.sleep(min(_LOOK_EVERY_S, at - now))
         return not self._stopped.is_set()
 
-    async def _quiet(self, plan: Plan) -> bool:
-        """Close the round, and wait until it may be committed. False if a stop came while tasks were unfinished."""
+    async def _work(self, plan: Plan) -> bool:
+        """Have the tasks done, until the round may be committed. False if a stop came while tasks were unfinished."""
+        closed, writers = asyncio.Event(), Writers(self._dataset, plan.round)
+        async with required_task(self._run_tasks(plan, closed)):
+            while not (closed.is_set() and await asyncio.to_thread(self._dataset.is_finished, plan.round)):
+                now = self._clock.now()
+                if now >= plan.quiet_at and not await asyncio.to_thread(writers.are_at_work, now):
+                    break
+                if closed.is_set() and self._stopped.is_set():
+                    return False
+                await self._clock.sleep(_LOOK_EVERY_S)
         await asyncio.to_thread(self._dataset.close, plan)
-        writers = Writers(self._dataset, plan.round)
-        while await asyncio.to_thread(self._dataset.unfinished, plan.round):
-            now = self._clock.now()
-            if not await asyncio.to_thread(writers.are_at_work, now) and now >= plan.quiet_at:
-                break
-            if self._stopped.is_set():
-                return False
-            await self._clock.sleep(_LOOK_EVERY_S)
         return True
 
+    async def _run_tasks(self, plan: Plan, closed: asyncio.Event) -> None:
+        """Run tasks until no process of the runner is left, and close the round."""
+        if (now := self._clock.now()) < plan.deadline:
+            until = brief_time(plan.deadline, now)
+            self._tell(f"round {plan.round} begins: {many(len(plan.tasks), 'bucket')}, until {until} at most")
+            await self._runner.run(self._dataset, plan)
+        await asyncio.to_thread(self._dataset.close, plan)
+        closed.set()
 
-def _about(plan: Plan, manifest: Manifest) -> str:
+
+def _about(manifest: Manifest) -> str:
     """One line about a round."""
     rows = manifest.parts.values()
     requests, pages = (sum(row[table] for row in rows) for table in ("requests", "pages"))
     requests += sum(manifest.lost.values())
     offers = sum(row["outgoing"] for row in rows)
-    lost = sum(1 for task in plan.tasks if manifest.buckets[task.bucket].lost is not None)
-    lost_text = f", {many(lost, 'lost task')}" if lost else ""
+    lost_text = f", {many(len(manifest.lost), 'lost task')}" if manifest.lost else ""
     took = duration(manifest.ended_at - manifest.begun_at)
     return (
         f"round {manifest.round}: {many(len(manifest.parts), 'bucket')} in {took}, {many(requests, 'request')}, "

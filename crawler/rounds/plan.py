@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from crawler.dataset.clock import DIFFER_S
 from crawler.dataset.duckdb import duckdb
 from crawler.dataset.records import (
     WHOLE,
@@ -34,7 +35,8 @@ from crawler.frontier.buckets import bucket_of
 from crawler.settings.settings import Settings
 from crawler.version import VERSION
 
-_MOST_DOUBLINGS = 6  # of the length of a round
+#: After so many rounds in a row in which no task had a result, the crawl ends.
+MOST_IN_VAIN = 5
 
 
 def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
@@ -77,7 +79,7 @@ def length_s(settings: Settings, manifests: list[Manifest]) -> float:
         if manifest.lost or any(rows["requests"] for rows in manifest.parts.values()):
             break
         doublings += 1
-    return settings.rounds.length_s * (1 << min(doublings, _MOST_DOUBLINGS))
+    return settings.rounds.length_s * (1 << min(doublings, MOST_IN_VAIN))
 
 
 def longest_s(settings: Settings) -> float:
@@ -86,8 +88,11 @@ def longest_s(settings: Settings) -> float:
 
 
 def wait_s(settings: Settings) -> float:
-    """How long after a deadline the next round may begin, in seconds: the longest request, and the usual pause."""
-    return longest_s(settings) + usual_pause_s(settings)
+    """How long after a deadline the next round may begin, in seconds.
+
+    That is the longest request and the usual pause, after the latest deadline by any of the clocks.
+    """
+    return DIFFER_S + longest_s(settings) + usual_pause_s(settings)
 
 
 def usual_pause_s(settings: Settings) -> float:
@@ -119,10 +124,10 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
         after[bucket] = BucketState(number, result.ready_at, [], result.states)
     for bucket in lost:
         state = before[bucket]
-        earlier = Lost(0.0, {}, 0) if state.lost is None else state.lost
-        over_at = plan.deadline + longest_s(dataset.settings)
-        pauses = earlier.pauses | dataset.kept_pauses(number, bucket)
-        after[bucket] = msgspec.structs.replace(state, lost=Lost(over_at, pauses, earlier.times + 1))
+        over_at = plan.deadline + DIFFER_S + longest_s(dataset.settings)
+        earlier = {} if state.lost is None else state.lost.pauses
+        lost_now = Lost(over_at, earlier | dataset.kept_pauses(number, bucket))
+        after[bucket] = msgspec.structs.replace(state, lost=lost_now)
     for bucket, keys in offers.items():
         _add(after, bucket, "offers", keys)
     for bucket, result in done.items():
@@ -132,7 +137,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
             _add(after, asker, "answers", [done_key(number, bucket)])
     parts = {bucket: result.rows for bucket, result in done.items()}
     written = [key for keys in offers.values() for key in keys]
-    lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
+    lost_rows = {bucket: len(ahead.get(bucket, ())) for bucket in sorted(lost)}
     made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written, VERSION)
     dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
     counts = dataset.manifest(number)

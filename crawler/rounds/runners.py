@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
 from crawler.clock import SystemClock, boot_s
-from crawler.dataset.records import Dataset, Plan, Writers
-from crawler.errors import StoreError, require
+from crawler.dataset.records import Dataset, Plan
+from crawler.errors import require
 from crawler.settings.settings import RunnerName
-
-_LOOK_EVERY_S = 1.0
-_VAIN = 3  # starts of all processes in which no task was claimed
 
 
 class Runner(Protocol):
     """Runs the tasks of a round."""
 
     async def run(self, dataset: Dataset, plan: Plan) -> None:
-        """Return when no process of this runner works on the round any more. Tasks may be left."""
+        """Return when no process of this runner works on the round any more. Tasks may be left.
+
+        The driver cancels it when the round does not wait for its tasks any more: then its processes are killed.
+        """
         ...
 
     def stop(self) -> None:
@@ -35,53 +35,39 @@ class Runner(Protocol):
 
 
 class Processes:
-    """Processes of this machine, ``workers.count`` of them."""
+    """Processes of this machine, ``workers.count`` of them. They have the ``clock`` of the driver."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock = clock
         self._processes: list[asyncio.subprocess.Process] = []
         self._is_stopped = False
 
     async def run(self, dataset: Dataset, plan: Plan) -> None:
-        """Start the processes, and once more after one has died, as long as tasks are left.
+        """Start the processes, and again after one has died, as long as they claim tasks and tasks are left."""
+        place = dataset.objects.location
+        ahead_s = self._clock.now() - boot_s()
+        command = (sys.executable, "-m", "crawler.rounds.worker", place, str(plan.round), repr(ahead_s))
+        claimed = -1
+        while not self._is_stopped:
+            before, claimed = claimed, len(await asyncio.to_thread(dataset.claimed, plan.round))
+            count = min(dataset.settings.workers.count, len(plan.tasks) - claimed)
+            if count == 0 or claimed == before or not any(await self._run_processes(command, count)):
+                return
 
-        Raises :class:`StoreError` if they die again and again without having claimed a task.
-        """
-        began, now = boot_s(), SystemClock().now()
-        ends_at, to_boot = began + plan.deadline - now, began - now
-        vain, claimed = 0, -1
-        while (left := len(plan.tasks) - len(dataset.claimed(plan.round))) and not self._is_stopped:
-            vain = vain + 1 if claimed == len(plan.tasks) - left else 0
-            claimed = len(plan.tasks) - left
-            if vain >= _VAIN:
-                raise StoreError(f"the workers of round {plan.round} end without a task: see their messages above")
-            command = (sys.executable, "-m", "crawler.rounds.worker", dataset.objects.location, str(plan.round))
-            count = min(dataset.settings.workers.count, left)
-            self._processes = []
+    async def _run_processes(self, command: Sequence[str], count: int) -> list[int]:
+        """Start processes and wait for them; returns their exit codes."""
+        self._processes = []
+        try:
             for _ in range(count):
                 self._processes.append(await asyncio.create_subprocess_exec(*command, start_new_session=True))
             if self._is_stopped:  # it came while they were started
                 self.stop()
-            codes = await self._ended(dataset, plan, to_boot)
-            if not any(codes) or boot_s() >= ends_at:
-                return
-
-    async def _ended(self, dataset: Dataset, plan: Plan, to_boot: float) -> list[int]:
-        """The exit codes of the processes. One that the round does not wait for any more is killed: it is lost.
-
-        ``to_boot`` added to a time of the plan is that of ``boot_s``.
-        """
-        waits = [asyncio.create_task(process.wait()) for process in self._processes]
-        _, waiting = await asyncio.wait(waits, timeout=max(0.0, plan.quiet_at + to_boot - boot_s()))
-        writers = Writers(dataset, plan.round)
-        while waiting:
-            are_writing = await asyncio.to_thread(writers.are_at_work, boot_s())
-            if not are_writing:
-                break
-            _, waiting = await asyncio.wait(waits, timeout=_LOOK_EVERY_S)
-        for process in self._processes:
-            with suppress(ProcessLookupError):
-                process.kill()
-        return list(await asyncio.gather(*waits))
+            return list(await asyncio.gather(*(process.wait() for process in self._processes)))
+        finally:
+            for process in self._processes:
+                with suppress(ProcessLookupError):
+                    process.kill()
+            await asyncio.gather(*(process.wait() for process in self._processes))
 
     def stop(self) -> None:
         """Tell the processes to end. They are not in the process group that a terminal interrupts."""
@@ -94,14 +80,17 @@ class Processes:
 class Spark:
     """Executors of Apache Spark. ``spark-submit`` and its configuration decide where they run."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: SystemClock) -> None:
         """Start Spark, which takes half a minute, before the first round begins."""
         sql = require("spark", "this runner", "pyspark.sql")
         self._context: Any = sql.SparkSession.builder.appName("crawler rounds").getOrCreate().sparkContext
 
     async def run(self, dataset: Dataset, plan: Plan) -> None:
         """Run a job with the tasks divided among the executors. If it fails, its tasks are lost, or left."""
-        await asyncio.to_thread(self._run, dataset, plan)
+        try:
+            await asyncio.to_thread(self._run, dataset, plan)
+        finally:
+            self.stop()
 
     def _run(self, dataset: Dataset, plan: Plan) -> None:
         share = partial(_work_in_executor, dataset.objects.location, plan.round)
@@ -122,4 +111,4 @@ def _work_in_executor(location: str, number: int, buckets: Iterable[int]) -> Ite
     yield work(location, number, set(buckets))
 
 
-RUNNERS: dict[RunnerName, type[Runner]] = {RunnerName.PROCESSES: Processes, RunnerName.SPARK: Spark}
+RUNNERS: dict[RunnerName, Callable[[SystemClock], Runner]] = {RunnerName.PROCESSES: Processes, RunnerName.SPARK: Spark}

@@ -15,8 +15,8 @@ import msgspec
 from crawler.clock import Clock
 from crawler.dataset.records import GROWING, WHOLE, Answer, Dataset, Done, Plan, Task, done_key, part
 from crawler.dataset.tables import SQL, row_of, write_table
-from crawler.engine.assembly import FetcherSide, assemble
 from crawler.engine.crawl import Crawl
+from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
 from crawler.errors import StoreError, require
 from crawler.frontier.buckets import Bucket, bucket_of
@@ -26,13 +26,13 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Kind
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.asks import answers_to, asks_of, receive_answers, wait_for
+from crawler.rounds.asks import answers_to, asks_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.stores import open_store
-from crawler.store.rows import Waiting
+from crawler.store.rows import SiteNews, Waiting
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -85,6 +85,7 @@ class BucketTask:
         self._usual_s = usual_pause_s(dataset.settings)
         self._kept_pauses: dict[str, float] = {}  # in the dataset, by group
         self._kept_parts = 0
+        self._permissions = set[tuple[str, int]]()  # robots.txt that other buckets need for sitemaps
         self._end: RunEnd | None = None
         self._is_writing = False
 
@@ -98,10 +99,7 @@ class BucketTask:
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
-        # A sample of a dataset is drawn when the crawl is over, and compares pages with soft 404s as any sample does.
-        compares = settings.discovery.soft_404 or settings.sample.size is not None
-        discovery = replace(settings.discovery, soft_404=compares)
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits, discovery=discovery)
+        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_store(settings, clock=self._clock)
         try:
             await store.keep_bucket(self._bucket)
@@ -115,11 +113,10 @@ class BucketTask:
             scope = await self._begin(store, settings.limits.max_pages_per_site, begun_at)
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
-            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._keep_pauses)
-            engine = assemble(inputs)
-            crawl = Crawl(engine)
+            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead)
+            crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
-            await wait_for(self._task.asks, store, engine.outbox)
+            await wait_for(self._task.asks, store, crawl.outbox)
             await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
             if self._end is not None:
                 crawl.stop(self._end)
@@ -172,6 +169,11 @@ class BucketTask:
 
     async def _take_address(self, network: str) -> bool:
         return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
+
+    async def _write_ahead(self, news: SiteNews) -> None:
+        """See :data:`crawler.engine.assembly.WriteAhead`. Permissions are published with the results."""
+        self._permissions.update(permissions_in(news, self._bucket))
+        await self._keep_pauses(news.paces)
 
     async def _keep_pauses(self, paces: Mapping[str, Pace]) -> None:
         """Write pauses of a commit ahead: those that are longer than usual, and than what is known of their groups.
@@ -244,7 +246,7 @@ class BucketTask:
             None if ready is None else ready.until,
             end.code.value,
             await asks_of(store, self._task.bucket),
-            await answers_to(self._task.asks, store),
+            await answers_to(sorted({*((ask.url, ask.asker) for ask in self._task.asks), *self._permissions}), store),
         )
 
     # --- for the worker, which looks at all its tasks ------------------------------------------

@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.clock import Clock, SystemClock, boot_s
+from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task
-from crawler.engine.assembly import FetcherSide
+from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress
@@ -86,10 +87,15 @@ class Worker:
         self._segments = 0
         self._requests = 0  # that were written ahead
         self._log_written_at = clock.now()
+        self._noted_at = -_NOTE_EVERY_S
 
     async def run(self) -> None:
         """Work on the round."""
-        async with required_task(self._look_after()):
+        async with (
+            required_task(self._every(_LOOK_EVERY_S, self._look_after)),
+            required_task(self._every(_SAY_EVERY_S, self._say_writing)),
+            required_task(self._every(AHEAD_EVERY_S, self._write_log_ahead)),
+        ):
             await asyncio.gather(*(self._run_tasks() for _ in range(self._at_once)))
 
     async def _run_tasks(self) -> None:
@@ -136,24 +142,23 @@ class Worker:
                 task.end_grace()
         self._end = self._end or end
 
-    async def _look_after(self) -> None:
-        """Stop tasks in time, and write requests ahead."""
-        said_at = tried_at = self._clock.now()
-        noted_at = -_NOTE_EVERY_S
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Do ``work`` again and again. Slow storage delays one kind of work, and not the others."""
         while True:
-            await self._clock.sleep(_LOOK_EVERY_S)
-            for task in self._running:
-                task.stop_if_over()
-            if self._clock.now() - noted_at >= _NOTE_EVERY_S and self._note_wait():
-                noted_at = self._clock.now()
-            if self._clock.now() - said_at >= _SAY_EVERY_S:
-                said_at = self._clock.now()
-                for task in list(self._running):
-                    with suppress(StoreError):  # said again soon
-                        await task.say_writing()
-            if self._clock.now() - tried_at >= AHEAD_EVERY_S:
-                tried_at = self._clock.now()
-                await self._write_log_ahead()
+            await self._clock.sleep(seconds)
+            await work()
+
+    async def _look_after(self) -> None:
+        """Stop tasks in time, and tell what is waited for."""
+        for task in self._running:
+            task.stop_if_over()
+        if self._clock.now() - self._noted_at >= _NOTE_EVERY_S and self._note_wait():
+            self._noted_at = self._clock.now()
+
+    async def _say_writing(self) -> None:
+        for task in list(self._running):
+            with suppress(StoreError):  # said again soon
+                await task.say_writing()
 
     def _note_wait(self) -> bool:
         """Tell what is waited for, if every task that runs waits for long; returns whether so."""
@@ -197,14 +202,17 @@ class Worker:
             task.written_ahead(found)
 
 
-def work(location: str, number: int, buckets: Collection[int] | None = None) -> int:
-    """Work on a round of a dataset until no task is left; returns the exit code."""
+def work(location: str, number: int, buckets: Collection[int] | None = None, clock: SystemClock | None = None) -> int:
+    """Work on a round of a dataset until no task is left; returns the exit code.
+
+    ``clock`` is that of the driver, if that is known.
+    """
     dataset = Dataset(Objects(location))
     plan = dataset.plan(number)
     if plan is None:
         raise UsageError(f"{location}: round {number} has no plan")
+    clock = clock or StorageClock(dataset.objects)
     began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
-    clock = SystemClock()
     ends_at = began + plan.deadline - clock.now()
 
     async def run() -> int:
@@ -235,11 +243,14 @@ def work(location: str, number: int, buckets: Collection[int] | None = None) -> 
 
 
 def main() -> int:
-    """Run the command; errors of the user and of the storage are one line."""
-    _, location, number = sys.argv
+    """Run the command; errors of the user and of the storage are one line.
+
+    A driver on this machine adds by how much its clock is ahead of :func:`crawler.clock.boot_s`.
+    """
+    _, location, number, *ahead_s = sys.argv
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
-        return work(location, int(number))
+        return work(location, int(number), clock=SystemClock(float(ahead_s[0])) if ahead_s else None)
     except CrawlerError as error:
         tell(f"crawler: {error}")
         return error.exit_code

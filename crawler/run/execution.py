@@ -38,13 +38,12 @@ from crawler.run.notify import notify, require_login
 from crawler.run.refresh import queue_refresh
 from crawler.run.team import Team, require_shares
 from crawler.run.worker_process import WorkerProcess, forked
-from crawler.sampling import load
+from crawler.sampling import load, of_list
 from crawler.session.crawl_session import (
     begun,
     crawl_session,
     finish_crawl,
     log_end,
-    of_list,
     run_to_end,
 )
 from crawler.session.hooks import hooks_of

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from crawler.cli.shared import LazyGroup, cli
+from crawler.errors import UsageError
+
+if TYPE_CHECKING:
+    from crawler.rup.protocol.units import Span
 
 
 class _Commands(LazyGroup):
@@ -14,3 +20,22 @@ class _Commands(LazyGroup):
 @cli.group(cls=_Commands)
 def rup() -> None:
     """Updates by the Remote Update Protocol of 1998: sites tell robots what changed."""
+
+
+def span_in(option: str, text: str) -> Span:
+    """The span of time that the user gave with an option. Raises :class:`UsageError` for another text."""
+    from crawler.rup.protocol.units import read_span
+
+    span = read_span(text)
+    if span is None:
+        raise UsageError(f"{option} {text}: give a number, a hyphen and a unit, such as 7-day or 12-hour")
+    return span
+
+
+def address_in(option: str, text: str) -> str:
+    """The e-mail address that the user gave with an option. Raises :class:`UsageError` for another text."""
+    from crawler.rup.protocol.forms import is_address
+
+    if not is_address(text):
+        raise UsageError(f"{option} {text}: not an e-mail address")
+    return text

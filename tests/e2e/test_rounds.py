@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +17,6 @@ from crawler.clock import boot_s
 from crawler.demo.pages import Page, plain, redirect
 from tests import judge, kill
 from tests.command import HASTY, finish, here, start, until
-from tests.orphans import BOUND
 from tests.s3 import s3_server
 from tests.web import LoopbackWeb
 
@@ -47,7 +43,7 @@ SAME = (
 )
 
 
-def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) -> list[str]:
+def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8, delay_s: float = 0.005) -> list[str]:
     """Serve sites with a domain each; links, redirects and canonical links lead to all of them. Returns the seed."""
     chance = random.Random(seed)
     paths = [f"/{'closed/' * (page % 5 == 3)}p{page}" for page in range(pages)]
@@ -62,7 +58,7 @@ def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) 
             if not url.endswith("/p0") and (kind := chance.random()) < 0.2:
                 named = chance.choice(everywhere)
                 page = redirect(named, 301) if kind < 0.1 else Page(f"<link rel=canonical href='{named}'>{links}")
-            site[url[url.index("/", 8) :]] = replace(page, delay_s=0.005)
+            site[url[url.index("/", 8) :]] = replace(page, delay_s=delay_s)
         web.sites[f"www.h{host}.test"] = site
     return [own[0][0]]
 
@@ -147,22 +143,6 @@ def polite(loopback: LoopbackWeb) -> list[judge.Violation]:
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
-def test_a_killed_task_is_done_again_in_a_later_round(
-    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
-) -> None:
-    driver = start(*crawled(), fresh=True)
-    until(lambda: len(loopback.log) > 8, "requests")
-    for pid in workers_of(driver.pid):
-        os.kill(pid, signal.SIGKILL)
-    ended = finish(driver)
-    assert ended.code == 0, ended
-    assert "lost task" in ended.err
-    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
-    assert polite(loopback) == []
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
 def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
     crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
@@ -173,35 +153,6 @@ def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
     ended = here("rounds", tmp_path / "data")
     assert ended.code == 0, ended
     assert differences(tmp_path / "data", tmp_path / "plain.db") == [], "nothing was lost, and nothing asked twice"
-    assert polite(loopback) == []
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="stops a process")
-def test_a_worker_that_was_frozen_past_its_deadline_sends_nothing_more(
-    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
-) -> None:
-    """Its task is lost, and was done again when it wakes up: the log of the web has no request of it after that."""
-    from crawler.rounds import commands
-    from crawler.rounds.plan import make_plan
-
-    arguments = crawled(length=10)  # longer than the start of a worker on a busy machine
-    dataset = commands._dataset(str(tmp_path / "data"), tuple(arguments[4:]), Path(arguments[3]), {})
-    plan = make_plan(dataset, [], commands.SystemClock().now())
-    command = [sys.executable, "-m", "crawler.rounds.worker", str(tmp_path / "data"), str(plan.round)]
-    worker = subprocess.Popen([*BOUND, *command], cwd=Path(__file__).parents[2])
-    until(lambda: len(loopback.log) > 4, "requests")
-    worker.send_signal(signal.SIGSTOP)
-    try:
-        ended = here("rounds", tmp_path / "data")
-        sent = len(loopback.log)
-    finally:
-        worker.send_signal(signal.SIGCONT)
-    assert ended.code == 0, ended
-    assert "lost task" in ended.err
-    worker.wait()
-    assert len(loopback.log) == sent, "no request after the deadline"
-    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
     assert polite(loopback) == []
 
 

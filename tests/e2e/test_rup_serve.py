@@ -212,8 +212,7 @@ def test_a_robot_that_knows_only_the_draft_receives_reports(server: Server) -> N
     assert "report 1 sent to r@robot.example" in ended.err
 
 
-@pytest.mark.parametrize("by", ["link", "key"])
-def test_the_link_in_a_mail_or_a_signed_request_confirms_an_address(server: Server, by: str) -> None:
+def test_a_signed_request_confirms_an_address(server: Server) -> None:
     server.run()
     signed = server.register(Latency="1-second")
     assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 200  # too early to confirm anything
@@ -229,17 +228,9 @@ def test_the_link_in_a_mail_or_a_signed_request_confirms_an_address(server: Serv
         until(lambda: server.rows("SELECT at FROM scan") != last, "another scan")  # noqa: B023 - called in the same round
     assert server.rows("SELECT sequence_number FROM registration") == [(1,)]
     assert len(server.post.texts()) == 1
-    if by == "link":
-        url = server.post.mails[0]["RUP-Confirm"].strip("<>")
-        status, html = server.get("/rup?" + url.partition("?")[2])
-        assert (status, "Confirmed" in html) == (200, True)
-        assert server.post_form(url.partition("?")[2])[0] == 200
-        assert server.get("/rup?Action=Confirm&Token=x")[0] == 400
-    else:
-        server.confirm(signed)
+    server.confirm(signed)
     until(lambda: len(server.post.texts()) == 2, "all since in one report")
     assert changes_of(server.post.texts()[1:]) == {("New", "/b.html"), ("New", "/c.html")}
-    assert server.post.mails[1]["RUP-Confirm"] is None
 
 
 def test_the_link_in_a_mail_ends_the_reports(server: Server) -> None:
@@ -335,11 +326,11 @@ def test_hostile_forms_are_answered_and_change_nothing(server: Server) -> None:
         ("--root", "none", "--root: none: no such folder"),
         ("--base-url", "ftp://a.example/", "--base-url: not an http or https URL"),
         ("--base-url", "http://a.example/?x", "has a query"),
-        ("--listen", "8080", "--listen: 8080: give HOST:PORT"),
-        ("--smtp", "mail:smtp", "--smtp: mail:smtp: give HOST:PORT"),
-        ("--sender", "me", "--sender: me: not an e-mail address"),
+        ("--listen", "8080", "--listen 8080: write HOST:PORT"),
+        ("--smtp", "mail:smtp", "--smtp mail:smtp: write HOST:PORT"),
+        ("--sender", "me", "--sender me: not an e-mail address"),
         ("--latencies", "day,fortnight", "--latencies: fortnight; known are second, minute"),
-        ("--max-query-span", "long", "--max-query-span: long: give a number, a hyphen and a unit"),
+        ("--max-query-span", "long", "--max-query-span long: give a number, a hyphen and a unit"),
         ("--db", "none/rup.db", "the folder"),
         ("--db", "crawl.db", "not a store of `crawler rup serve`"),
         ("--listen", "192.0.2.1:80", "--listen 192.0.2.1:80: "),

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Head, Plan, make
-from crawler.engine.assembly import FetcherSide
+from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ReadingOptions
@@ -147,6 +148,7 @@ def killed_at(name: str, key: str, times: int = 1) -> Fault:
     return fault
 
 
+@cache
 def hosts_of_buckets(count: int, buckets: int = SETTINGS.rounds.buckets) -> list[str]:
     """Hosts of so many different buckets."""
     found: dict[int, str] = {}

@@ -149,7 +149,7 @@ def test_a_crawl_whose_tasks_are_lost_again_and_again_ends(tmp_path: Path) -> No
         crawler = Crawler(clock, SimulatedWeb(clock, {"a.test": linking(1)}), tmp_path)
         crawler.make(["http://a.test/"])
         crawler.faults = [failing] * 9
-        with pytest.raises(StoreError, match="in 3 rounds in a row, no task of 1 bucket"):
+        with pytest.raises(StoreError, match="in 5 rounds in a row, no task came to its end"):
             await crawler.crawl()
 
     run_virtual(main)
@@ -287,33 +287,48 @@ def test_requests_in_flight_are_given_up_at_a_second_signal(tmp_path: Path) -> N
     run_virtual(main)
 
 
-def test_a_robots_txt_a_main_site_and_a_licence_of_other_buckets_come_from_their_tasks(tmp_path: Path) -> None:
-    """The states equal those of a plain crawl. A site whose robots.txt leads elsewhere is asked for it once more."""
-    redirected, mirror, licensed, other, main_site = hosts_of_buckets(5)
+def test_what_a_bucket_needs_of_the_sites_of_others_comes_from_their_tasks(tmp_path: Path) -> None:
+    """A robots.txt, a main site, a licence and the permission for a sitemap.
+
+    The states equal those of a plain crawl. A site whose robots.txt leads elsewhere is asked for it once more.
+    """
+    redirected, mirror, licensed, other, main_site, listed = hosts_of_buckets(6)
+    entries = "".join(f"<url><loc>http://{host}/in-sitemap</loc></url>" for host in (listed, main_site))
     terms = '<content url="/"><license><prohibits type="usage">ai-train</prohibits></license></content>'
     robots, start = "User-agent: *\nDisallow: /x/\nCrawl-delay: 3\n", Page("<a href=/x/1>1</a><a href=/2>2</a>")
     sites: dict[str, Site] = {
         redirected: {"/robots.txt": redirect(f"http://{other}/robots.txt"), "/": start, "/2": Page("x")},
         mirror: linking(2, f"User-agent: *\nHost: {main_site}\n"),
         licensed: linking(1, f"User-agent: *\nLicense: http://{other}/terms.xml\n"),
-        other: {"/robots.txt": plain(robots), "/terms.xml": plain(f"<rsl>{terms}</rsl>")},
+        other: {
+            "/robots.txt": plain(robots),
+            "/terms.xml": plain(f"<rsl>{terms}</rsl>"),
+            "/sitemap-of-listed.xml": plain(f"<urlset>{entries}</urlset>"),
+        },
+        listed: {
+            "/robots.txt": plain(f"User-agent: *\nDisallow:\nSitemap: http://{other}/sitemap-of-listed.xml\n"),
+            "/": Page("x"),
+            "/in-sitemap": Page("x"),
+        },
         main_site: linking(0, f"User-agent: *\nHost: {main_site}\n"),
     }
-    seeds = [f"http://{host}/" for host in (redirected, mirror, licensed)]
+    seeds = [f"http://{host}/" for host in (redirected, mirror, licensed, listed)]
     identity = replace(SETTINGS.identity, purpose=(UsePurpose.TRAIN_AI,))
     reading = replace(SETTINGS.robots, reading=Reading.STRICT)
+    discovery = replace(SETTINGS.discovery, sitemaps=True)
+    settings = replace(SETTINGS, identity=identity, robots=reading, discovery=discovery)
     what = "SELECT url, state, reason_code FROM urls"
 
     async def plainly(clock: VirtualClock) -> tuple[Counter[Any], Counter[str]]:
         web = SimulatedWeb(clock, sites)
-        options = Options(politeness=SETTINGS.politeness, identity=identity, robots=reading)
+        options = Options(politeness=SETTINGS.politeness, identity=identity, robots=reading, discovery=discovery)
         await crawl(clock, tmp_path / "plain.db", web, seeds, options)
         return Counter(await rows(tmp_path / "plain.db", what)), Counter(f"{hit.host}{hit.path}" for hit in web.log)
 
     async def in_rounds(clock: VirtualClock) -> tuple[Counter[Any], Counter[str]]:
         web = SimulatedWeb(clock, sites)
         crawler = Crawler(clock, web, tmp_path)
-        crawler.make(seeds, replace(SETTINGS, identity=identity, robots=reading))
+        crawler.make(seeds, settings)
         assert (await crawler.crawl()).code is EndCode.DONE
         delays = dict.fromkeys((other, redirected), 3.0)
         assert judge.violations(web.log, judge.Manners(delay_s=1.0, crawl_delay_s=delays)) == []
@@ -326,7 +341,8 @@ def test_a_robots_txt_a_main_site_and_a_licence_of_other_buckets_come_from_their
 
     (states, asked), (found, asked_in_rounds) = run_virtual(plainly), run_virtual(in_rounds)
     assert found == states
-    assert {code for _, _, code in found} == {"fetched", "robots", "mirror", "preference"}
+    assert {code for _, _, code in found} == {"fetched", "robots", "mirror", "preference", "sitemap", "no_sitemap"}
+    assert [url for url, _, _ in found if url.endswith("/in-sitemap")] == [f"http://{listed}/in-sitemap"]
     assert asked_in_rounds - asked == Counter([f"{redirected}/robots.txt", f"{mirror}/robots.txt"])
 
 

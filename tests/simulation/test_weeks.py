@@ -181,7 +181,7 @@ class Weeks:
         """
         read = all_seeds((), str(self.list_of_seeds), source="command line", skip_bad=True, tell=lambda _: None)
         disk = Disk(FULL if is_disk_full else ROOM)
-        reserve = DiskReserve((self.folder,), space_of=lambda _: disk)
+        reserve = DiskReserve((self.folder,), space_of=lambda _: (disk.total, 0, disk.free))
         run_s = 600.0 if is_disk_full else RUN_S
         options = replace(OPTIONS, limits=LimitSettings(max_time_s=run_s))
         began_at = self.clock.now()

@@ -22,10 +22,9 @@ from crawler.cli.shared import canonical, db_option, json_option, run_async, sto
 from crawler.errors import CrawlerError, Setting, UsageError, python_name, requiring
 from crawler.formatting import many
 from crawler.frontier.hints import HintCounts
-from crawler.rup.commands import rup
+from crawler.rup.commands import address_in, rup, span_in
 from crawler.rup.mail.maildir import Maildir
-from crawler.rup.protocol.forms import Preferences, is_address
-from crawler.rup.protocol.units import Span, read_span
+from crawler.rup.protocol.forms import Preferences
 from crawler.rup.robot.indexnow import Inbox, serving
 from crawler.rup.robot.session import robot
 from crawler.rup.robot.subscribe import Mailbox, MailTally, SubmissionTally, Subscriber
@@ -36,7 +35,6 @@ from crawler.store.location import db_argument
 from crawler.url import split
 
 T = TypeVar("T")
-Command = Callable[..., int]
 Decorated = TypeVar("Decorated", bound=Callable[..., object])
 
 
@@ -45,7 +43,7 @@ def _requests(command: Decorated) -> Decorated:
     return db_option(config_option(hidden=True)(command))
 
 
-def _with_preferences(command: Callable[..., int]) -> Command:
+def _with_preferences(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that set preferences; the command gets them as one :class:`Preferences`."""
 
     @click.option("--latency", metavar="N-UNIT", help="Time between two reports, such as 1-day or 6-hour.")
@@ -54,33 +52,21 @@ def _with_preferences(command: Callable[..., int]) -> Command:
     @wraps(command)
     def with_options(
         *, latency: str | None, exclude: tuple[str, ...], include_only: tuple[str, ...], **others: Any
-    ) -> int:
+    ) -> None:
         if exclude and include_only:
             raise UsageError("--exclude and --include-only: the protocol allows only one of them")
         for pattern in (*exclude, *include_only):
             if not pattern or any(c.isspace() for c in pattern):
                 raise UsageError(f"{pattern!r}: a pattern must not be empty or contain blanks; write \\s for a blank")
-        wanted = Preferences(_span("--latency", latency), exclude or None, include_only or None)
-        return command(preferences=wanted, **others)
+        every = None if latency is None else span_in("--latency", latency)
+        wanted = Preferences(every, exclude or None, include_only or None)
+        command(preferences=wanted, **others)
 
     return with_options
 
 
 def _site(url: str) -> str:
     return split(canonical(url)).site
-
-
-def _span(name: str, text: str | None) -> Span | None:
-    span = None if text is None else read_span(text)
-    if text is not None and span is None:
-        raise UsageError(f"{name} {text}: give a number, a hyphen and a unit, such as 7-day or 12-hour")
-    return span
-
-
-def _email(address: str) -> str:
-    if not is_address(address):
-        raise UsageError(f"--email {address}: not an e-mail address")
-    return address
 
 
 async def _settings(db: str, config: Path | None) -> Settings:
@@ -144,23 +130,21 @@ def info(site: str, db: str, config: Path | None, as_json: bool) -> None:
 @click.option("--email", required=True, metavar="ADDRESS", help="The address for reports.")
 @_with_preferences
 @_requests
-def register(site: str, email: str, preferences: Preferences, db: str, config: Path | None) -> int:
+def register(site: str, email: str, preferences: Preferences, db: str, config: Path | None) -> None:
     """Ask SITE to mail reports of its changes to ADDRESS."""
-    name, address = _site(site), _email(email)
+    name, address = _site(site), address_in("--email", email)
     done = _asked(lambda subscriber: subscriber.register(name, address, preferences), name, db, config, make=True)
     say(f"registered with {name}: a report every {done.latency} to {address}")
-    return 0
 
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
 @click.option("--forget", is_flag=True, help="Only delete the registration here, without a request to SITE.")
 @_requests
-def unregister(site: str, forget: bool, db: str, config: Path | None) -> int:
+def unregister(site: str, forget: bool, db: str, config: Path | None) -> None:
     """Ask SITE to send no more reports."""
     name = _site(site)
     say(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config))
-    return 0
 
 
 @rup.command(no_args_is_help=True)
@@ -168,14 +152,13 @@ def unregister(site: str, forget: bool, db: str, config: Path | None) -> int:
 @click.option("--email", metavar="ADDRESS", help="The new address for reports.")
 @_with_preferences
 @_requests
-def modify(site: str, email: str | None, preferences: Preferences, db: str, config: Path | None) -> int:
+def modify(site: str, email: str | None, preferences: Preferences, db: str, config: Path | None) -> None:
     """Change the content, latency or address of reports. Options that are not given change nothing."""
-    name, address = _site(site), None if email is None else _email(email)
+    name, address = _site(site), None if email is None else address_in("--email", email)
     if address is None and preferences == Preferences():
         raise UsageError("nothing to change: give --email, --latency, --exclude or --include-only")
     done = _asked(lambda subscriber: subscriber.modify(name, address, preferences), name, db, config)
     say(f"modified at {name}: a report every {done.latency} to {done.email}")
-    return 0
 
 
 @rup.command()
@@ -195,12 +178,13 @@ def sync(
     span: str | None,
     db: str,
     config: Path | None,
-) -> int:
+) -> None:
     """Read new reports, and ask servers for lost ones; `crawler run` then fetches the changes.
 
     With --imap, CRAWLER_IMAP_PASSWORD contains the password, or CRAWLER_IMAP_PASSWORD_FILE the path of a file with it.
     """
-    name, reach = None if site is None else _site(site), _span("--span", span)
+    name = None if site is None else _site(site)
+    reach = None if span is None else span_in("--span", span)
     if maildir is not None and imap is not None:
         raise UsageError("--maildir and --imap: give only one of them")
     if reach is not None and name is None:
@@ -240,7 +224,6 @@ def sync(
         say(f"index of {name}: {indexed} changes in {reach}")
     if tally is None and indexed is None and not busy:
         say("nothing to do: no mailbox and no span given, and no question to a server is due")
-    return 0
 
 
 def _submitted(tally: SubmissionTally) -> str:

@@ -12,13 +12,12 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import UsageError
 from crawler.fetch.client import HttpFetcher
-from crawler.frontier.scope import Scope
+from crawler.inspect.why import scope_of
 from crawler.reasons import EndCode, RunEnd
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
 from crawler.session.crawl_session import crawl_policy, fetch_settings
 from crawler.session.refusals import request_signer, require_contact, require_usable_proxy
-from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings, to_record
@@ -52,7 +51,7 @@ async def robot(
         if (last := await stored_settings(store)) is not None:
             _require_same(last, settings)
         policy = crawl_policy(settings)
-        scope = await _scope(store, settings, clock.now())
+        scope = await scope_of(store, settings, clock.now())
         await store.start_run({**to_record(settings), "auxiliary_run": "rup"}, clock.now())
         try:
             lease = Lease(store, clock, policy.fetch.total_timeout_s)
@@ -90,9 +89,3 @@ def _require_same(last: Settings, settings: Settings) -> None:
         before = KEYS[name].value(last)
         if before != KEYS[name].value(settings):
             raise UsageError(f"the crawl in this store has {before!s}; use the same, or another store", key=name)
-
-
-async def _scope(store: Store, settings: Settings, now: float) -> Scope:
-    scope = crawl_scope(settings, await store.scope_urls(), now)
-    await adopt_known(store, scope)
-    return scope

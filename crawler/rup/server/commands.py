@@ -11,10 +11,9 @@ from crawler.cli.secrets import smtp_login
 from crawler.cli.serving import host_and_port
 from crawler.cli.shared import run_async
 from crawler.cli.signals import Signals
-from crawler.errors import UsageError, requiring
-from crawler.rup.commands import rup
-from crawler.rup.protocol.forms import is_address
-from crawler.rup.protocol.units import read_span, read_unit
+from crawler.errors import requiring
+from crawler.rup.commands import address_in, rup, span_in
+from crawler.rup.protocol.units import read_unit
 
 
 @rup.command(no_args_is_help=True)
@@ -55,18 +54,13 @@ def serve(
     latencies: str,
     max_query_span: str,
     scan_every: float,
-) -> int:
+) -> None:
     """Report changes in a document tree to robots, by the Remote Update Protocol of 1998.
 
     Serves /rupinfo.txt and the CGI /rup; the site's own web server serves the documents (docs/rup-server.md). The
     server mails changes to registered robots. If the mail server requires a login, set CRAWLER_SMTP_USER and
     CRAWLER_SMTP_PASSWORD.
     """
-    span = read_span(max_query_span)
-    if span is None:
-        raise UsageError(f"--max-query-span: {max_query_span}: give a number, a hyphen and a unit, such as 30-day")
-    if sender and not is_address(sender):
-        raise UsageError(f"--sender: {sender}: not an e-mail address")
     user, password = smtp_login() or (None, None)
     with requiring("updates", "`crawler rup serve`"):
         from crawler.rup.server.web import RupServer
@@ -74,27 +68,19 @@ def serve(
     server = RupServer(
         root=root,
         base_url=base_url,
-        smtp=_address("--smtp", smtp),
+        smtp=host_and_port("--smtp", smtp),
         db=db,
-        sender=sender,
+        sender=sender and address_in("--sender", sender),
         latencies=tuple(read_unit(unit) or unit.strip() for unit in latencies.split(",") if unit.strip()),
-        max_query_span=span,
+        max_query_span=span_in("--max-query-span", max_query_span),
         scan_every_s=scan_every,
         smtp_user=user,
         smtp_password=password,
     )
-    host, port = _address("--listen", listen)
+    host, port = host_and_port("--listen", listen)
 
-    async def run() -> int:
+    async def run() -> None:
         Signals()
         await serve_rup(server, host, port, tell)
-        return 0
 
-    return run_async(run())
-
-
-def _address(option: str, text: str) -> tuple[str, int]:
-    address = host_and_port(text)
-    if address is None:
-        raise UsageError(f"{option}: {text}: give HOST:PORT, such as 127.0.0.1:8025")
-    return address
+    run_async(run())

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from crawler.clock import Clock
 from crawler.engine.tasks import background_task, required_task
 from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent, SmtpMailer
-from crawler.rup.protocol.forms import Confirm, Leave, write_form
+from crawler.rup.protocol.forms import Leave, write_form
 from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.patterns import wanted
 from crawler.rup.protocol.report import Change, Report
@@ -91,7 +91,7 @@ class Publisher:
     async def _watch(self) -> None:
         clock = self.clock
         scan_at = clock.now()
-        if await self.store.scanned_at() is not None:
+        if await self.store.value("scanned_at") is not None:
             self._begun.set()
         while True:
             if clock.now() >= scan_at:
@@ -106,7 +106,7 @@ class Publisher:
     async def scan(self) -> None:
         """Log the changes in the tree since the last scan."""
         now = self.clock.now()
-        known, previous_at = await self.store.known_files(), await self.store.scanned_at()
+        known, previous_at = await self.store.known_files(), await self.store.value("scanned_at")
         try:
             found = await asyncio.to_thread(scan, self.tree, known, now=now, previous_at=previous_at)
         except OSError as error:
@@ -115,8 +115,8 @@ class Publisher:
             return
         async with self.store.transaction():
             await self.store.keep_scan(found, now)
-            await self.store.forget_changes(now - self.offer.max_query_span.seconds)
-            await self.store.forget_ended(now - UNCONFIRMED_S)
+            await self.store.execute("forget_changes", before=now - self.offer.max_query_span.seconds)
+            await self.store.execute("forget_ended", before=now - UNCONFIRMED_S)
         if previous_at is None:
             self.note(f"{self.tree.root}: {found.files:,} files; the server reports changes from now on")
 
@@ -167,7 +167,8 @@ class Publisher:
                         registration, sequence_number=registration.sequence_number + 1, reported_at=now
                     )
                     mail = self._mail(registration, wanted, now)
-                    await store.post(email, registration.sequence_number, mail, now)
+                    number = registration.sequence_number
+                    await store.execute("post", email=email, sequence_number=number, mail=mail, now=now)
                     self._posted.set()
                 await store.put(registration)
 
@@ -184,7 +185,6 @@ class Publisher:
         offer = self.offer
         number = registration.sequence_number
         leave = urlencode(write_form(Leave(registration.token)))
-        confirm = urlencode(write_form(Confirm(registration.token)))
         return write_mail(
             Mail(
                 sender=self.sender,
@@ -194,7 +194,6 @@ class Publisher:
                 subject=f"Changes at {offer.url_base}, report {number}",
                 report=Report(number, offer.url_base, changes),
                 unsubscribe_url=f"{offer.cgi}?{leave}",
-                confirm_url="" if registration.confirmed else f"{offer.cgi}?{confirm}",
             )
         )
 
@@ -221,7 +220,7 @@ class Publisher:
                 if isinstance(outcome, Later):
                     late.add(mail.email)
         await self.mailer.close()
-        next_at = await self.store.next_try_at()
+        next_at: float | None = await self.store.value("next_try_at")
         return inf if next_at is None else next_at
 
     async def _store_outcome(self, mail: QueuedMail, outcome: Outcome) -> None:
@@ -232,7 +231,7 @@ class Publisher:
                 async with store.transaction():
                     await store.sent(mail, self.clock.now())
                     if was_away:
-                        await store.hasten(self.clock.now())
+                        await store.execute("hasten", now=self.clock.now())
                 note(f"report {mail.sequence_number} sent to {mail.email}")
                 self._trouble = ""
             case Later():
@@ -261,12 +260,12 @@ class Publisher:
             return
         pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
         async with store.transaction():
-            await store.postpone(mail, now + pause_s)
+            await store.execute("postpone", id=mail.id, until=now + pause_s)
             if not outcome.reached:
-                await store.postpone_due(now, now + pause_s)
+                await store.execute("postpone_due", now=now, until=now + pause_s)
         if outcome.why != self._trouble:
             self._trouble = outcome.why
-            waiting = await store.waiting()
+            waiting: int = await store.value("waiting")
             self.note(f"mail server: {outcome.why}; {waiting:,} reports wait, next attempt in {pause_s:g} s")
 
     async def _wait(self, event: asyncio.Event, most_s: float) -> None:

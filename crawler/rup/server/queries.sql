@@ -51,6 +51,7 @@ WHERE found_at < :before
                      (SELECT max(id) FROM change))
 
 -- name: forget_ended
+-- Delete registrations that have ended and whose last report was made before a time.
 DELETE FROM registration WHERE key = '' AND coalesce(reported_at, registered_at) < :before
 
 -- Registrations --------------------------------------------------------------------------------
@@ -94,6 +95,7 @@ WHERE email = :email AND EXISTS (SELECT 1 FROM registration WHERE email = :email
 SELECT count(*) AS n FROM mail_queue WHERE email = :email
 
 -- name: post
+-- Put a mail into the mail queue.
 INSERT INTO mail_queue (email, sequence_number, mail, made_at, next_try_at)
 VALUES (:email, :sequence_number, :mail, :now, :now)
 
@@ -110,9 +112,11 @@ SELECT min(next_try_at) AS at FROM mail_queue q
 WHERE NOT EXISTS (SELECT 1 FROM mail_queue e WHERE e.email = q.email AND e.id < q.id)
 
 -- name: hasten
+-- Make all mails due: the mail server is reachable again.
 UPDATE mail_queue SET next_try_at = :now WHERE next_try_at > :now
 
 -- name: waiting
+-- The number of mails in the mail queue.
 SELECT count(*) AS n FROM mail_queue
 
 -- name: note_accepted
@@ -131,7 +135,9 @@ DELETE FROM mail_queue WHERE id = :id
 UPDATE registration SET refusals = refusals + 1 WHERE email = :email RETURNING refusals
 
 -- name: postpone
+-- Count an attempt, and try the mail again at :until.
 UPDATE mail_queue SET tries = tries + 1, next_try_at = :until WHERE id = :id
 
 -- name: postpone_due
+-- Postpone all due mails: the mail server is unreachable.
 UPDATE mail_queue SET next_try_at = :until WHERE next_try_at <= :now

@@ -99,15 +99,20 @@ class RupStore:
             except sqlite3.Error as error:
                 raise StoreError(f"{self.path}: {error}; committed data is safe") from error
 
+    async def execute(self, statement: str, **values: object) -> None:
+        """Execute a statement of ``queries.sql`` that writes and returns no row."""
+        await self._sql.execute(statement, **values)
+
+    async def value(self, statement: str, **values: object) -> Any:
+        """The one value of a statement of ``queries.sql`` that reads; ``None`` without a row."""
+        row = await self._read.fetch_one(statement, **values)
+        return None if row is None else row[0]
+
     # --- the tree -----------------------------------------------------------------------------
 
     async def known_files(self) -> dict[str, FileState]:
         rows = await self._read.fetch("known_files")
         return {row.path: FileState(row.mtime_ns, row.ctime_ns, row.size, row.sha256) for row in rows}
-
-    async def scanned_at(self) -> float | None:
-        row = await self._read.fetch_one("scanned_at")
-        return None if row is None else float(row.at)
 
     async def keep_scan(self, scanned: Scanned, now: float) -> None:
         """Store the new state of the tree, and log its changes."""
@@ -128,8 +133,7 @@ class RupStore:
 
     async def log_end(self) -> int:
         """The number of the newest change ever logged."""
-        row = await self._read.fetch_one("log_end")
-        return 0 if row is None else int(row.seq)
+        return int(await self.value("log_end") or 0)
 
     async def changes_after(self, number: int) -> tuple[int, list[Change]]:
         """The changes after ``number``, as many as fit into a report, and the number of the last of them."""
@@ -143,22 +147,10 @@ class RupStore:
             changes.append(Change(ChangeKind(row.kind), row.at, row.path))
         return number, changes
 
-    async def count_since(self, found_at: float, most: int) -> int:
-        """The number of changes found since a time; it counts at most ``most + 1``."""
-        return int((await self._read.fetch_one("count_since", found_at=found_at, limit=most + 1)).n)
-
     async def changes_since(self, found_at: float, most: int) -> list[Change]:
         """The first ``most`` changes found since a time."""
         rows = await self._read.fetch("changes_since", found_at=found_at, limit=most)
         return await asyncio.to_thread(lambda: [Change(ChangeKind(row.kind), row.at, row.path) for row in rows])
-
-    async def forget_changes(self, before: float) -> None:
-        """Delete changes found before a time, except for those that a future report needs."""
-        await self._sql.execute("forget_changes", before=before)
-
-    async def forget_ended(self, before: float) -> None:
-        """Delete registrations that have ended and whose last report was made before a time."""
-        await self._sql.execute("forget_ended", before=before)
 
     # --- registrations ------------------------------------------------------------------------
 
@@ -184,7 +176,7 @@ class RupStore:
             registrations=count.n,
             registrations_of_client=count.of_client,
             log_end=await self.log_end(),
-            unsent=await self.unsent(email),
+            unsent=await self.value("unsent", email=email),
         )
 
     async def put(self, registration: Registration) -> None:
@@ -197,33 +189,12 @@ class RupStore:
 
     # --- the mail queue -----------------------------------------------------------------------
 
-    async def unsent(self, email: str) -> int:
-        """The number of reports to an address in the mail queue."""
-        return int((await self._read.fetch_one("unsent", email=email)).n)
-
-    async def post(self, email: str, sequence_number: int, mail: bytes, now: float) -> None:
-        """Put a mail into the mail queue."""
-        await self._sql.execute("post", email=email, sequence_number=sequence_number, mail=mail, now=now)
-
     async def due_mails(self, now: float, most: int) -> list[QueuedMail]:
         """Due mails, oldest first.
 
         A mail is left out while an earlier mail to the same address waits.
         """
         return [QueuedMail(**row._asdict()) for row in await self._read.fetch("due_mails", now=now, limit=most)]
-
-    async def next_try_at(self) -> float | None:
-        """When the next mail is due, in seconds since the epoch; only the first mail to each address counts."""
-        at = (await self._read.fetch_one("next_try_at")).at
-        return None if at is None else float(at)
-
-    async def hasten(self, now: float) -> None:
-        """Make all mails due: the mail server is reachable again."""
-        await self._sql.execute("hasten", now=now)
-
-    async def waiting(self) -> int:
-        """The number of mails in the mail queue."""
-        return int((await self._read.fetch_one("waiting")).n)
 
     async def sent(self, mail: QueuedMail, now: float) -> None:
         """The mail server has accepted the mail: delete it."""
@@ -235,14 +206,6 @@ class RupStore:
         await self._sql.execute("delete_mail", id=mail.id)
         row = await self._sql.fetch_one("count_refusal", email=mail.email)
         return 0 if row is None else int(row.refusals)
-
-    async def postpone(self, mail: QueuedMail, until: float) -> None:
-        """Count an attempt, and try the mail again at ``until``."""
-        await self._sql.execute("postpone", id=mail.id, until=until)
-
-    async def postpone_due(self, now: float, until: float) -> None:
-        """Postpone all due mails until a time: the mail server is unreachable."""
-        await self._sql.execute("postpone_due", now=now, until=until)
 
     async def _fetch(self, sql: str, parameters: Any) -> list[Any]:
         try:

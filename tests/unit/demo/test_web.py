@@ -9,13 +9,26 @@ import aiohttp
 import pytest
 
 from crawler.demo.pages import FictionalWeb, Page
-from crawler.demo.town import ARCHIVE, CALENDAR, GAZETTE, LIBRARY, MIRROR, OLD, WWW, TownSite, build_town
-from crawler.demo.web import DemoWeb
+from crawler.demo.town import (
+    ARCHIVE,
+    CALENDAR,
+    GAZETTE,
+    LIBRARY,
+    MIRROR,
+    MUSEUM,
+    MUSEUM_CRAWL_DELAY_S,
+    OLD,
+    WWW,
+    TownSite,
+    build_town,
+)
+from crawler.demo.web import SETTINGS, DemoWeb
 from crawler.model import header
+from crawler.settings.loading import settings_from
 from crawler.url import NotCrawlable, canonicalise, host_of, split
 
 TOWN = build_town(lambda host, path: f"http://{host}{path}")
-ENDLESS = {site.host for site in TOWN if site.endless}
+ENDLESS = {CALENDAR}
 
 
 class Walk:
@@ -63,7 +76,7 @@ class Walk:
 @pytest.mark.parametrize("site", TOWN, ids=lambda site: site.host)
 def test_an_obedient_walk_finds_exactly_what_is_expected(site: TownSite) -> None:
     asked = Walk(obedient=True).asked_of(site.host)
-    assert site.expected <= asked if site.endless else site.expected == asked
+    assert site.expected <= asked if site.host in ENDLESS else site.expected == asked
 
 
 @pytest.mark.parametrize("site", TOWN, ids=lambda site: site.host)
@@ -75,13 +88,15 @@ def test_a_careless_walk_breaks_every_promise(site: TownSite) -> None:
 
 
 def test_the_town_is_small_and_soon_crawled() -> None:
-    pages = sum(len(site.expected) for site in TOWN)
-    assert 60 <= pages + DemoWeb.pace.max_pages_per_site <= 150
+    settings = settings_from(SETTINGS, source="test")
+    most = settings.limits.max_pages_per_site
+    assert most is not None
+    assert 60 <= sum(len(site.expected) for site in TOWN) + most <= 150
     for site in TOWN:
-        pause_s = max(DemoWeb.pace.delay_s, site.crawl_delay_s)
+        pause_s = MUSEUM_CRAWL_DELAY_S if site.host == MUSEUM else settings.politeness.delay_s
         slow_s = sum(page.delay_s for page in site.pages.values() if isinstance(page, Page))
-        assert len(site.expected) * pause_s + slow_s * (1 + DemoWeb.pace.slow_factor) < 10, site.host
-        assert len(site.expected) <= DemoWeb.pace.max_pages_per_site, site.host
+        assert len(site.expected) * pause_s + slow_s * (1 + settings.politeness.slow_factor) < 10, site.host
+        assert len(site.expected) <= most, site.host
 
 
 def test_the_calendar_never_ends() -> None:
@@ -112,7 +127,7 @@ async def test_the_town_is_served_under_its_names() -> None:
         poem = await get(LIBRARY, "/poeme.html")
         assert poem.headers["Content-Type"] == "text/html"
         assert "Près de l'étang" in (await poem.read()).decode("latin-1")
-        assert len(town.log) == 7
+        assert len(town.web.log) == 7
 
 
 async def test_broken_promises_and_missed_pages_are_counted() -> None:
@@ -122,7 +137,7 @@ async def test_broken_promises_and_missed_pages_are_counted() -> None:
             url = f"http://127.0.0.1:{town.port}{path}"
             async with client.get(url, headers={"Host": f"council.demo.test:{town.port}"}) as answer:
                 assert answer.status == 200
-        broken = {(kept.host, kept.what): kept.requests for kept in town.kept() if kept.requests}
+        broken = {(kept.site, kept.promise): kept.requests for kept in town.kept() if kept.requests}
         assert broken == {("council.demo.test", "the council closed /private/ except one letter"): 2}
         done = {town.url("council.demo.test", path) for path in ("/minutes.html", "/private/open-letter.html")}
         assert everything - town.missed() == done

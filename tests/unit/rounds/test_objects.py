@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, StoreError, UsageError
 from tests.s3 import s3_server
@@ -43,6 +45,14 @@ def test_objects_are_listed_by_folder_and_read_whole(objects: Objects, tmp_path:
         objects.fetch("a/9", tmp_path / "copy")
     objects.delete(["a/1", "a/b/2"])
     assert list(objects.keys("a")) == []
+
+
+def test_a_wrong_clock_follows_that_of_the_storage(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    for hours in (-1, 0, 1):
+        monkeypatch.setattr(time, "time", lambda hours=hours: real() + 3600 * hours)
+        assert abs(StorageClock(objects).now() - real()) < 300
+    assert list(objects.keys("clocks")) == []
 
 
 def test_a_location_that_is_no_dataset_is_refused(tmp_path: Path) -> None:
