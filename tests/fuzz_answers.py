@@ -41,7 +41,7 @@ from crawler.engine.parser_pool import ReadingOptions
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, current_transfer
 from crawler.frontier.decide import Outcome, Queued
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Failed, Fetched, FetchResult, Kind, Purpose, Reading, Request
@@ -68,7 +68,7 @@ _POLICY = CrawlPolicy(
     LimitSettings(),
     PolitenessSettings(),
     RequestSettings(max_body_bytes=_MAX_BODY),
-    RobotsPolicy(RobotsSettings(Reading.STRICT), "figbot", GroupBy.HOST),
+    RobotsPolicy(RobotsSettings(Reading.STRICT), "figbot"),
     kept_headers=("*",),
 )
 

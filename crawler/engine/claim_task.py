@@ -68,7 +68,6 @@ class ClaimTask:
     def __init__(self, claim: Claim, context: Crawl) -> None:
         self._claim = claim
         self._context = context
-        self._sites = {site.name: site for site in claim.sites.values()}
         self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
 
     async def run(self) -> None:
@@ -91,11 +90,12 @@ class ClaimTask:
         for queued in claim.urls:
             if not context.outbox.has_room:
                 await context.gate.wait_while_open(context.outbox.wait_for_room())
-            if self._is_better_given_back():
+            if context.shutdown.requested or context.pages.ends_work or context.gate.should_release(claim.group):
                 return False
             if queued.site_id in self._deferred or claim.sites[queued.site_id].target is not None:
                 continue
-            await self._wait_until(max(queued.due_at, claim.sites[queued.site_id].rests_until))
+            # It may have been claimed a little early.
+            await context.gate.wait_until(max(queued.due_at, claim.sites[queued.site_id].rests_until))
             try:
                 await self._process(queued)
             except Blocked:
@@ -104,44 +104,39 @@ class ClaimTask:
                 return False  # the pace of the group says when it is to be claimed again
         return True
 
-    async def _wait_until(self, at: float) -> None:
-        """Wait for the time of a URL or a site that was claimed a little early."""
-        while at and (early_s := at - self._context.clock.now()) > 0:
-            await self._context.gate.wait_while_open(self._context.clock.sleep(early_s))
-
     async def _answer_targets(self) -> bool:
         """Get the URLs that the robots.txt of other sites wait for. Returns false if the group should be given back.
 
         No limit on pages counts them.
         """
-        context, claim, sites = self._context, self._claim, self._sites
+        context, claim = self._context, self._claim
+        sites = {site.name: site for site in claim.sites.values()}
         for target in claim.targets:
             if context.shutdown.requested or context.gate.should_release(claim.group):
                 return False
             if target.site not in sites:
                 sites[target.site] = await context.robots_cache.store_site(target.site)
-            await self._wait_until(sites[target.site].rests_until)
+            await context.gate.wait_until(sites[target.site].rests_until)
             try:
                 if await context.licences.is_awaited(target):
-                    await context.licences.answer(target, sites[target.site], claim.group, sites.values())
-                await context.robots_cache.answer(target, sites[target.site], claim.group, sites.values())
+                    await context.licences.answer(target, sites[target.site], claim.group)
+                await context.robots_cache.answer(target, sites[target.site], claim.group)
             except Unsent:  # if it was blocked meanwhile, the next claim answers those that wait
                 return False
         return True
 
-    def _is_better_given_back(self) -> bool:
-        context = self._context
-        return context.shutdown.requested or context.pages.ends_work or context.gate.should_release(self._claim.group)
-
     async def _process(self, queued: Queued) -> None:
-        """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
+        """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long.
+
+        A bug that occurs in the visit fails this URL only: the crawl continues with the others.
+        """
         context, site = self._context, self._claim.sites[queued.site_id]
         known = site.copy
         ended = before_robots(queued, context.scope) or without_request(queued, site.refusals)
         if ended is not None:
             self._refuse(ended)
             return
-        copy = await context.robots_cache.in_force(site, self._claim.group, self._sites.values())
+        copy = await context.robots_cache.in_force(site, self._claim.group)
         if isinstance(copy, RobotsTarget):
             return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
@@ -152,22 +147,15 @@ class ClaimTask:
         elif copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
         elif not context.shutdown.requested and not waits_long:
-            await self._visit(queued, site)
+            try:
+                await self._visit(queued, site)
+            except (CrawlerError, Unsent):
+                raise
+            except Exception as error:
+                self._refuse(after_fault(queued, context.progress.count_fault(error)))
 
     async def _visit(self, queued: Queued, site: ClaimedSite) -> None:
-        """Decide on a URL and fetch it if that is the decision.
-
-        A bug that occurs for this URL fails this URL only: the crawl continues with the others.
-        """
-        context = self._context
-        try:
-            await self._decide_and_fetch(queued, site)
-        except (CrawlerError, Unsent):
-            raise
-        except Exception as error:
-            self._refuse(after_fault(queued, context.progress.count_fault(error)))
-
-    async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite) -> None:
+        """Decide on a URL and fetch it if that is the decision."""
         assert site.copy is not None, "in_force has set it"
         context = self._context
         context.rules_cache.require_reader(site.name, site.copy, self._claim.group)

@@ -106,7 +106,7 @@ class Crawl:
         archive = None if run.recorder is None else outbox
         self.answers = Answers(policy, scope, self.rules_cache, self.store, reader, archive, run.hooks)
         self._loop = CrawlLoop(self)
-        self._disk_watch = DiskWatch(run.reserve, self.clock, gate, self.progress, self.shutdown)
+        self._disk_watch = DiskWatch(self)
         self._operator = OperatorListener(self)
         self.store.wait_for_room(self.waits_for_room)
 
@@ -157,10 +157,6 @@ class Crawl:
                 raise UsageError(f"{url} is out of scope: {refusal.sentence}; name it as a seed of a new run")
         await self.store.add_seeds(refused)
         self.alarm.ring()
-
-    async def flush(self) -> None:
-        """Wait until every decision so far is committed. The run must be under way."""
-        await self.outbox.flush()
 
     def waits_for_room(self, error: StoreFull) -> bool:
         """Whether work that had no room is tried again: the crawl pauses for the disk, or others may make room."""

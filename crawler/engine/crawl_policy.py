@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, LimitSettings, UpdateSettings
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.preferences.purposes import UsePurpose
@@ -18,7 +18,6 @@ class RobotsPolicy:
 
     settings: RobotsSettings
     token: str
-    group_by: GroupBy
     known_hosts: tuple[str, ...] = ()  # patterns: a Host line may name such a host without a dot
 
 

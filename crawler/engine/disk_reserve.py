@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from crawler.clock import Clock
 from crawler.engine import operator_log
-from crawler.engine.gate import Gate
-from crawler.engine.progress import Progress
-from crawler.engine.shutdown import Shutdown
 from crawler.engine.tasks import background_task
 from crawler.engine.workbench import Hold
 from crawler.formatting import size
 from crawler.reasons import EndCode, RunEnd
+
+if TYPE_CHECKING:
+    from crawler.engine.crawl import Crawl
 
 #: The reserve in bytes if the user names none: this, or a share of the disk if that is less.
 DEFAULT_BYTES = 1_000_000_000
@@ -90,19 +90,9 @@ class DiskWatch:
     the files of the crawl take more than they may, the crawl ends.
     """
 
-    def __init__(
-        self,
-        reserve: DiskReserve,
-        clock: Clock,
-        gate: Gate,
-        progress: Progress,
-        shutdown: Shutdown,
-    ) -> None:
-        self._reserve = reserve
-        self._clock = clock
-        self._gate = gate
-        self._progress = progress
-        self._shutdown = shutdown
+    def __init__(self, context: Crawl) -> None:
+        self._context = context
+        self._reserve = context.inputs.reserve
         self._measure_at = -math.inf
 
     @asynccontextmanager
@@ -112,25 +102,25 @@ class DiskWatch:
             yield
             return
         await self._check()
-        async with background_task(self._keep_checking(), self._shutdown.fail):
+        async with background_task(self._keep_checking(), self._context.shutdown.fail):
             yield
 
     async def _keep_checking(self) -> None:
         while True:
-            await self._clock.sleep(_CHECK_EVERY_S)
+            await self._context.clock.sleep(_CHECK_EVERY_S)
             await self._check()
 
     async def _check(self) -> None:
-        before = self._progress.low_disk
+        before = self._context.progress.low_disk
         # In a thread: the system call may hang, for example on a network disk whose server is gone.
         shortage = await asyncio.to_thread(self._reserve.shortage, is_paused=before is not None)
-        self._progress.low_disk = shortage
+        self._context.progress.low_disk = shortage
         if (shortage is None) != (before is None):
             operator_log.disk_is_short(shortage)
-            self._gate.hold(shortage is not None, Hold.DISK)
-        if (began := self._clock.now()) >= self._measure_at:
+            self._context.gate.hold(shortage is not None, Hold.DISK)
+        if (began := self._context.clock.now()) >= self._measure_at:
             excess = await asyncio.to_thread(self._reserve.excess)
-            ended = self._clock.now()
+            ended = self._context.clock.now()
             self._measure_at = ended + max(_MEASURE_EVERY_S, _REST_FACTOR * (ended - began))
             if excess is not None:
-                self._shutdown.request(RunEnd(EndCode.MAX_DISK, excess))
+                self._context.shutdown.request(RunEnd(EndCode.MAX_DISK, excess))

@@ -33,10 +33,9 @@ from crawler.engine.workbench import (
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Allowed
 from crawler.frontier.operator import Blocks
-from crawler.frontier.politeness import Pace, facts_of
+from crawler.frontier.politeness import Pace, PauseFacts, facts_of
 from crawler.model import Failed, FetchResult, Redirected, Request, RobotsCopy
 from crawler.reasons import ErrorKind
-from crawler.robots.http_dates import retry_after_s
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import ClaimedSite, RequestRow
 from crawler.url import host_of, path_of
@@ -263,14 +262,16 @@ class Gate:
     async def pause(self, group: str) -> None:
         """Wait until the pause of this group is over."""
         while (until := self.bench.pace(group).next_at) > self._clock.now():
-            await self._sleep(until)
+            await self.wait_until(until)
 
-    async def _sleep(self, until: float) -> None:
-        self.bench.fall_asleep()
-        try:
-            await self.wait_while_open(self._clock.sleep(until - self._clock.now()))
-        finally:
-            self.bench.wake_up()
+    async def wait_until(self, at: float) -> None:
+        """Wait until ``at``, in seconds since the epoch. When the gate closes, the task that waits is cancelled."""
+        while (left_s := at - self._clock.now()) > 0:
+            self.bench.fall_asleep()
+            try:
+                await self.wait_while_open(self._clock.sleep(left_s))
+            finally:
+                self.bench.wake_up()
 
     def give_way_to_readings(self, group: str) -> NoReturn:
         """See :meth:`Workbench.behind_readings`. Raises :class:`GivenBack`."""
@@ -379,7 +380,7 @@ class Gate:
 
     async def _wait(self, ticket: Ticket, until: float) -> None:
         if until < math.inf:
-            await self._sleep(until)
+            await self.wait_until(until)
             return
         waiter = ticket.waiter = asyncio.get_running_loop().create_future()
         try:
@@ -448,16 +449,17 @@ class Gate:
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
         :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
-        lag_s, now = self._lag.in_answer(answer.started_at, answer.finished_at), self._clock.now()
+        facts = facts_of(answer, self._lag.in_answer(answer.started_at, answer.finished_at))
+        now = self._clock.now()
         if (waits_s := self.bench.charge(ticket.domain, answer.loop_s, now)) > 0:
             operator_log.loop_used(ticket.domain, answer.loop_s, waits_s)
         before = self.bench.pace(permit.group)
-        pace = self.bench.done(ticket, now, facts_of(answer, lag_s), permit.crawl_delay_s)
+        pace = self.bench.done(ticket, now, facts, permit.crawl_delay_s)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
         operator_log.paced(permit.group, before, pace)
         over_at = self._lease.over_by(answer.started_at, answer.finished_at)
-        self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, pace)
+        self._log.add_request(_row(request, permit, answer, over_at, facts), permit.group, pace)
         if self._connections is not None:
             self._connections.expect(permit.group, pace.next_at - now)
 
@@ -474,12 +476,9 @@ def _no_answer(request: Request, started_at: float, ended_at: float, error: Base
     return Failed(request.url, started_at, ended_at, kind=ErrorKind.FAULT, detail=type(error).__name__)
 
 
-def shown_location(request: Request, answer: Redirected) -> str:
-    """The target of a redirect; ``-`` if the URL requested holds a secret, which the target may repeat."""
-    return answer.location if request.shown_url is None else "-"
-
-
-def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float, lag_s: float) -> RequestRow:
+def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float, facts: PauseFacts) -> RequestRow:
+    """The row of a request in the log. The URL may hold a secret, which the target of a redirect may repeat."""
+    location = answer.location if isinstance(answer, Redirected) else None
     return RequestRow(
         site_id=permit.site_id,
         path=path_of(request.shown_url or request.url),
@@ -489,14 +488,12 @@ def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: fl
         status=answer.status,
         error=answer.error if isinstance(answer, Failed) else None,
         bytes=answer.wire_bytes,
-        retry_after_s=retry_after_s(answer.headers, answer.finished_at)
-        if isinstance(answer, Failed | Redirected)
-        else None,
+        retry_after_s=facts.retry_after_s,
         robots_id=permit.robots_id,
         verdict_line=permit.verdict_line,
         for_site_id=permit.for_site_id,
-        location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
-        lag_s=lag_s,
+        location=location if location is None or request.shown_url is None else "-",
+        lag_s=facts.lag_s,
         tls=answer.tls,
         address=answer.address or None,
     )

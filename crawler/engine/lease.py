@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, boot_s
 from crawler.engine import operator_log
-from crawler.engine.tasks import required_task
 from crawler.errors import LeaseLost
 
 if TYPE_CHECKING:
@@ -103,10 +101,3 @@ class Lease:
                 raise
             self.begin(asked_at)
             await self._clock.sleep((self._store.lease_s - self._longest_s) / _RENEWALS_PER_LEASE)
-
-
-@asynccontextmanager
-async def kept(lease: Lease) -> AsyncIterator[None]:
-    """Renew a lease inside the context. If that fails, cancel the context and raise the error of the store."""
-    async with required_task(lease.keep()):
-        yield

@@ -7,7 +7,7 @@ site waits for a robots.txt that redirects (:mod:`crawler.engine.robots_cache`).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.clock import Clock
@@ -102,15 +102,13 @@ class Licences:
         """Whether sites wait for a URL as a licence. Those that wait for a robots.txt have seen other URLs before."""
         return target.path != ROBOTS_PATH and any(not wait.seen for wait in await self._store.robots_waits(target))
 
-    async def answer(
-        self, target: RobotsTarget, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite]
-    ) -> None:
+    async def answer(self, target: RobotsTarget, site: ClaimedSite, group: str) -> None:
         """Get the licence that other sites wait for, on the claimed ``site``. Raises as :meth:`of`.
 
         They wait on if it must be requested at another claim: the site waits itself, or its pause is long.
         """
         url = f"{target.site}{target.path}"
-        copy = await self._robots_cache.permitted(target, site, group, siblings)
+        copy = await self._robots_cache.permitted(target, site, group)
         if isinstance(copy, RobotsTarget):
             return
         if isinstance(copy, Closed):
@@ -149,9 +147,9 @@ class Licences:
             if file is None or file.purpose is not Purpose.LICENSE or (file.valid_until or 0.0) <= now:
                 return None
             known = self._remember(url, file)
-        early_s = (known.file.valid_until or 0.0) - now
-        if known.file.failing_since is not None and early_s < 2 * HORIZON_S:  # the site was claimed a little early
-            await self._gate.wait_while_open(self._clock.sleep(early_s))
+        until = known.file.valid_until or 0.0
+        if known.file.failing_since is not None and until - now < 2 * HORIZON_S:  # the site was claimed a little early
+            await self._gate.wait_until(until)
             return None
         return known
 

@@ -3,7 +3,7 @@
 The loop is :meth:`CrawlLoop._crawl`. Two pure functions decide for it:
 
 * :func:`next_commit`, while there is work: commit now, and claim how many groups, or wait?
-* :func:`when_idle`, when nothing is claimed: wait, poll, make work, or conclude?
+* :func:`when_idle`, when nothing is claimed: claim, wait, add work, or conclude?
 
 Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 
@@ -114,22 +114,12 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Frontier:
-    """The frontier as the store has it: the group that is ready first, and whether others may still queue some."""
-
-    ready: Waiting | None
-    others_at_work: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Idle:
     """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
 
     now: float
-    frontier: Frontier | None  # None: it was not read yet
-    page_limit_reached: bool
-    revisits_enabled: bool
-    revisits_only: bool
+    ready: Waiting | None  # the group that is ready first
+    others_at_work: bool  # they may still queue a group for this run
     nothing_added: bool  # the step ADD_WORK has just been tried in vain
     adds_work_at: float  # when that step is due although groups wait
     has_other_workers: bool  # other workers may take part in this crawl
@@ -140,8 +130,6 @@ class Idle:
 class Step(Enum):
     """The step of the loop when nothing is claimed and it does not wait."""
 
-    POLL = auto()  # the frontier
-    ADMIT_REVISITS_ONLY = auto()
     ADD_WORK = auto()  # revisits that are due, or pages that a sample holds back
     CLAIM = auto()  # the group that is ready
     CONCLUDE = auto()
@@ -149,23 +137,16 @@ class Step(Enum):
 
 def when_idle(seen: Idle) -> Step | Wait:
     """The next step when nothing is claimed and everything is committed."""
-    if seen.page_limit_reached and not seen.revisits_enabled:
-        return Step.CONCLUDE
-    if seen.page_limit_reached and not seen.revisits_only:
-        return Step.ADMIT_REVISITS_ONLY
     poll_at = seen.now + POLL_EVERY_S
-    if seen.frontier is None:
-        return Step.POLL
-    ready = seen.frontier.ready
     add_at = math.inf if seen.nothing_added else seen.adds_work_at
-    if (ready is None or ready.until > seen.now) and seen.now >= add_at:
+    if (seen.ready is None or seen.ready.until > seen.now) and seen.now >= add_at:
         return Step.ADD_WORK
-    if ready is not None:
-        if (until := ready.until - seen.horizon_s) <= seen.now:
+    if seen.ready is not None:
+        if (until := seen.ready.until - seen.horizon_s) <= seen.now:
             return Step.CLAIM
         if min(until, add_at) < seen.ends_at:
-            return Wait(min(until, add_at, poll_at if seen.has_other_workers else math.inf), ready)
-    if seen.frontier.others_at_work:
+            return Wait(min(until, add_at, poll_at if seen.has_other_workers else math.inf), seen.ready)
+    if seen.others_at_work:
         return Wait(poll_at)
     return Step.CONCLUDE if seen.nothing_added else Step.ADD_WORK
 
@@ -255,39 +236,41 @@ class CrawlLoop:
 
         The store is only read until there is something to claim or to commit.
         """
-        context = self._context
-        frontier, nothing_added = None, False
+        context, nothing_added = self._context, False
+        if context.pages.is_reached and not context.policy.revisit.enabled:
+            return await self._conclude()
+        if context.pages.is_reached and not context.pages.only_revisits:
+            context.pages.only_revisits = True
+            await context.store.prepare(0)
         while self._is_idle:
-            match when_idle(self._idle(frontier, nothing_added=nothing_added)):
+            seen = await self._idle(nothing_added=nothing_added)
+            match when_idle(seen):
                 case Wait(until, waiting_for):
                     context.progress.note_wait(waiting_for, context.sample.adds_work_at)
                     await self._wait(until)
                     context.progress.note_wait(None)
-                    frontier, nothing_added = None, False
+                    nothing_added = False
                     if context.pages.is_limited:
                         return None  # a commit counts the pages of other workers
-                case Step.POLL:
-                    ready, ends_at = await context.store.next_ready(context.clock.now()), self._ends_at
-                    is_in_time = ready is not None and ready.until < ends_at
-                    frontier = Frontier(ready, not is_in_time and await self._others_may_queue(ends_at))
                 case Step.CLAIM:
                     return None
-                case Step.ADMIT_REVISITS_ONLY:
-                    context.pages.only_revisits = True
-                    await context.store.prepare(0)
                 case Step.ADD_WORK:
-                    waits = frontier is not None and frontier.ready is not None
-                    may_draw = not waits or context.sample.adds_work_at <= context.clock.now()
+                    may_draw = seen.ready is None or context.sample.adds_work_at <= context.clock.now()
                     if await self._queue_revisits() or (may_draw and await context.sample.add_work()):
                         return None
                     nothing_added = True
                 case Step.CONCLUDE:
-                    if await self._is_added_to():
-                        return None
-                    return await conclude(context.store, context.policy, context.pages, context.progress, self._ends_at)
+                    return await self._conclude()
                 case other:
                     assert_never(other)
         return None
+
+    async def _conclude(self) -> RunEnd | None:
+        """Why the crawl is over; ``None`` if the consumer of pages has added URLs, or a group was queued meanwhile."""
+        context = self._context
+        if await self._is_added_to():
+            return None
+        return await conclude(context.store, context.policy, context.pages, context.progress, self._ends_at)
 
     @property
     def _is_idle(self) -> bool:
@@ -315,19 +298,22 @@ class CrawlLoop:
             horizon_s=context.bench.horizon_s(now),
         )
 
-    def _idle(self, frontier: Frontier | None, *, nothing_added: bool) -> Idle:
-        context, now = self._context, self._context.clock.now()
+    async def _idle(self, *, nothing_added: bool) -> Idle:
+        """The facts as the store has them. An order that is carried out may still queue URLs, as other workers may."""
+        context, now, ends_at = self._context, self._context.clock.now(), self._ends_at
+        ready = await context.store.next_ready(now)
+        others_at_work = (ready is None or ready.until >= ends_at) and (
+            bool(context.progress.open_orders) or await context.store.others_at_work(ends_at)
+        )
         return Idle(
             now=now,
-            frontier=frontier,
-            page_limit_reached=context.pages.is_reached,
-            revisits_enabled=context.policy.revisit.enabled,
-            revisits_only=context.pages.only_revisits,
+            ready=ready,
+            others_at_work=others_at_work,
             nothing_added=nothing_added,
             adds_work_at=context.sample.adds_work_at,
             has_other_workers=context.store.lease_s is not None,
             horizon_s=context.bench.horizon_s(now),
-            ends_at=self._ends_at,
+            ends_at=ends_at,
         )
 
     @property
@@ -340,10 +326,6 @@ class CrawlLoop:
     async def _wait(self, until: float | None) -> bool:
         """Wait for a ring of the alarm, until ``until`` at most; returns whether it rang."""
         return await self._context.alarm.wait(None if until is None else until - self._context.clock.now())
-
-    async def _others_may_queue(self, ends_at: float) -> bool:
-        """Whether an order under way or another worker may still queue a URL for a run that ends at that time."""
-        return bool(self._context.progress.open_orders) or await self._context.store.others_at_work(ends_at)
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""
@@ -381,7 +363,14 @@ class CrawlLoop:
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
         new_pages = sum(outcome.queued.seen is None for outcome in pages)
         contents.now = now = context.clock.now()
-        contents.limits, contents.claim_limits = self._url_limits(), self._claim_limits(groups, new_pages, now)
+        contents.limits = self._url_limits()
+        contents.claim_limits = ClaimLimits(
+            groups=groups,
+            urls_per_group=context.bench.urls_per_group(now),
+            horizon_s=context.bench.horizon_s(now),
+            held=context.bench.held,
+            pages=context.pages.request(new_pages),
+        )
         contents.worst_lag_s = context.progress.worst_lag_s
         asked_at = boot_s()
         try:
@@ -421,17 +410,6 @@ class CrawlLoop:
     def _url_limits(self) -> UrlLimits:
         max_depth = self._context.policy.limits.max_depth
         return UrlLimits(max_depth, self._pages_per_site(), self._context.sample.held_from)
-
-    def _claim_limits(self, groups: int, new_pages: int, now: float) -> ClaimLimits:
-        """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
-        context = self._context
-        return ClaimLimits(
-            groups=groups,
-            urls_per_group=context.bench.urls_per_group(now),
-            horizon_s=context.bench.horizon_s(now),
-            held=context.bench.held,
-            pages=context.pages.request(new_pages),
-        )
 
     # --- the lease ----------------------------------------------------------------------------
 
@@ -482,5 +460,5 @@ class CrawlLoop:
 
     async def _end_grace(self) -> None:
         """Cancel the requests that are in flight when the grace after a request to stop is over."""
-        await self._context.shutdown.wait_for_grace(STOP_GRACE_S, self._context.clock)
+        await self._context.shutdown.wait_for_grace(STOP_GRACE_S)
         await self._claim_tasks.cancel()

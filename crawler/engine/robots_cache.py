@@ -7,7 +7,7 @@ that site is claimed (:meth:`RobotsCache.answer`). Its answer is the robots.txt 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,15 +63,13 @@ class _Inquiry:
     """The search for the copy of ``site``.
 
     ``group`` is its politeness group if the task has claimed that; else the copy is found at the claim of another site.
-    ``seen`` are the URLs on the way, the last one not answered yet; ``hops`` the sites on the way. ``siblings`` are the
-    sites of the claim.
+    ``seen`` are the URLs on the way, the last one not answered yet; ``hops`` the sites on the way.
     """
 
     site: ClaimedSite
     group: str | None
     seen: list[str]
     hops: int = 0
-    siblings: Collection[ClaimedSite] = ()
 
 
 class RobotsCache:
@@ -105,7 +103,6 @@ class RobotsCache:
         offers: SiteOffers | None = None,
     ) -> None:
         """Without ``offers``, nothing follows from a copy, and a mirror leads to no other site."""
-        self._policy = policy
         self._settings = policy.settings
         self._gate = gate
         self._store = store
@@ -117,13 +114,11 @@ class RobotsCache:
         self.rules_cache = RulesCache(policy, gate, store, self.main_sites, reader)
         self._obtained: OrderedDict[str, ObtainedCopy] = OrderedDict()  # by site, without large texts
 
-    async def in_force(
-        self, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite] = (), hops: int = 0
-    ) -> RobotsCopy | RobotsTarget:
+    async def in_force(self, site: ClaimedSite, group: str, hops: int = 0) -> RobotsCopy | RobotsTarget:
         """The copy that applies to ``site`` now, requested if the one known has run out; or the URL that it waits for.
 
-        When a new copy is committed, ``site`` obeys it. ``siblings`` are the sites of the claim. ``hops`` is the number
-        of redirects that led to the site. Cancellation leaves the copy known before in force. Raises
+        When a new copy is committed, ``site`` obeys it. ``hops`` is the number of redirects that led to the site.
+        Cancellation leaves the copy known before in force. Raises
         :class:`crawler.errors.StoreError`, :class:`crawler.engine.gate.Blocked` and
         :class:`crawler.engine.gate.GivenBack`.
         """
@@ -132,7 +127,7 @@ class RobotsCache:
             return site.target
         if site.copy is not None and not await self._must_ask(site.copy):
             return site.copy
-        inquiry = _Inquiry(site, group, [f"{site.name}{ROBOTS_PATH}"], hops, siblings)
+        inquiry = _Inquiry(site, group, [f"{site.name}{ROBOTS_PATH}"], hops)
         obtained = self._obtained.pop(site.name, None)
         if obtained is None or self._clock.now() >= obtained.copy.expires_at:
             found = await self._guarded(inquiry, self._requested(inquiry))
@@ -146,15 +141,13 @@ class RobotsCache:
             raise
         return await self._put_in_force(inquiry, obtained)
 
-    async def answer(
-        self, target: RobotsTarget, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite] = ()
-    ) -> RobotsTarget | None:
+    async def answer(self, target: RobotsTarget, site: ClaimedSite, group: str) -> RobotsTarget | None:
         """Get the URL that other sites wait for, on the claimed ``site``, and put their copies in force.
 
         Returns the URL that ``site`` waits for itself; then the others wait on. Raises as :meth:`in_force`.
         """
         before, asked_for = site.copy, list[RobotsWait]()
-        copy = await self.permitted(target, site, group, siblings)
+        copy = await self.permitted(target, site, group)
         if isinstance(copy, RobotsTarget):
             return copy
         brought: RobotsCopy | Closed | FetchResult | None = copy
@@ -184,14 +177,14 @@ class RobotsCache:
         return None
 
     async def permitted(
-        self, target: RobotsTarget, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite]
+        self, target: RobotsTarget, site: ClaimedSite, group: str
     ) -> RobotsCopy | RobotsTarget | Closed:
         """The copy under which the claimed ``site`` may be asked for what other sites wait for, as :meth:`in_force`."""
         if site.refusals.closed:
             return Closed(f"{site.name} is closed, because it refused what the crawl asked for")
         if self._gate.is_blocked(f"{site.name}{target.path}"):
             return Closed(f"{site.name} is {BLOCKED}")
-        return await self.in_force(site, group, siblings, target.hops)
+        return await self.in_force(site, group, target.hops)
 
     def wait_for(self, site: ClaimedSite, url: str, seen: tuple[str, ...] = (), hops: int = 0) -> RobotsTarget:
         """Let a claimed site wait for a URL of another site. ``seen`` are the URLs that led a robots.txt there."""
@@ -222,7 +215,7 @@ class RobotsCache:
         allowed = permission(site.name, copy, rules, target.path)
         if isinstance(allowed, Closed):
             return allowed
-        if (known := await self._known(url, ())) is not None:
+        if (known := await self._known(url)) is not None:
             return known
         if self._gate.pauses_long(group):
             return None
@@ -245,9 +238,9 @@ class RobotsCache:
         """Whether a copy has run out. Waits for the time of a deferred site that was claimed a little early."""
         if copy.action is not RobotsAction.DEFER or copy.retry_at is None:
             return self._clock.now() >= copy.expires_at
-        while 0 < (early_s := copy.retry_at - self._clock.now()) < 2 * HORIZON_S:
-            await self._gate.wait_while_open(self._clock.sleep(early_s))
-        return early_s <= 0
+        if copy.retry_at - self._clock.now() < 2 * HORIZON_S:
+            await self._gate.wait_until(copy.retry_at)
+        return self._clock.now() >= copy.retry_at
 
     async def _requested(self, inquiry: _Inquiry) -> ObtainedCopy | RobotsTarget:
         """Request the site's own /robots.txt, and follow its redirects."""
@@ -296,7 +289,7 @@ class RobotsCache:
                     why = f"{site.name} gets no request now: its pause lasts because of {pace.waits_for}"
                     return self._unanswered(inquiry, why, pace.next_at, answer)
                 answer = await self._send(inquiry)
-            elif (known := await self._known(meaning.url, inquiry.siblings)) is not None:
+            elif (known := await self._known(meaning.url)) is not None:
                 return self._shared(inquiry, known, is_new=False, answer=answer)
             elif why := self._why_not(meaning.url, inquiry):
                 return self._unanswered(inquiry, why, answer=answer)
@@ -311,19 +304,15 @@ class RobotsCache:
             return f"more than {self._settings.max_redirects} redirects"
         return ""
 
-    async def _known(self, url: str, siblings: Collection[ClaimedSite]) -> RobotsCopy | None:
+    async def _known(self, url: str) -> RobotsCopy | None:
         """The copy that a URL of another site has brought, if there is nothing to ask that site for."""
         place = split(url)
         if place.path == ROBOTS_PATH:
-            source = await self._site(place.site, siblings)
+            source = await self._store.site(place.site)
             copy = None if source is None else source.copy
         else:
             copy = await self._store.robots_copy_from(url, self._clock.now())
         return copy if copy is not None and self._holds_or_waits(copy) else None
-
-    async def _site(self, name: str, siblings: Collection[ClaimedSite]) -> ClaimedSite | None:
-        """A site of the claim, or else as the store has it."""
-        return next((site for site in siblings if site.name == name), None) or await self._store.site(name)
 
     def _holds_or_waits(self, copy: RobotsCopy) -> bool:
         """Whether there is nothing to ask a site for, because its copy holds or because it is deferred."""
@@ -454,7 +443,7 @@ class RobotsCache:
         site = inquiry.site
         if registered_domain(host_of(site.name)) == registered_domain(host_of(named)):
             return True
-        known = await self._site(named, inquiry.siblings)
+        known = await self._store.site(named)
         copy = None if known is None else known.copy
         is_asked = copy is not None and self._holds_or_waits(copy)
         may_ask = self._offers is not None and self._offers.admits(named)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Gate
-from crawler.engine.tasks import background_task
 from crawler.reasons import EndCode, RunEnd
 
 _CHECK_EVERY_S = 60.0  # a timer of the event loop stands still while the machine sleeps
@@ -62,16 +62,12 @@ class Shutdown:
         """Give the requests in flight no more time, once the crawl is ordered to end."""
         self._grace_is_over.set()
 
-    async def wait_for_grace(self, grace_s: float, clock: Clock) -> None:
+    async def wait_for_grace(self, grace_s: float) -> None:
         """Wait until the crawl is ordered to end and the requests in flight have had their ``grace_s`` seconds."""
-
-        async def end_later() -> None:
-            await clock.sleep(grace_s)
-            self.end_grace()
-
         await self.wait()
-        async with background_task(end_later()):
-            await self._grace_is_over.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                await self._grace_is_over.wait()
 
     def fail(self, error: BaseException) -> None:
         """End soon, and let the loop raise ``error``. Only the first failure counts."""

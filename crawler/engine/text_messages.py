@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -43,36 +42,27 @@ _TEXT: msgspec.msgpack.Decoder[MainText | str] = msgspec.msgpack.Decoder(MainTex
 _CONTENT: msgspec.msgpack.Decoder[Content | str | None] = msgspec.msgpack.Decoder(Content | str | None)
 
 
-def load_reader(question: TextQuestion | ContentQuestion) -> None:
-    """Load the libraries that answer such questions, which takes longer than to answer one."""
-    _load(_read_text if isinstance(question, TextQuestion) else _read_content, question.content_type)
-
-
 @cache
-def _load(read: Callable[[bytes, str | None, str], object], content_type: str) -> None:
-    read(b"", None, content_type)
+def load_reader(kind: type[TextQuestion | ContentQuestion], content_type: str) -> None:
+    """Load the libraries that answer such questions, which takes longer than to answer one."""
+    if issubclass(kind, TextQuestion):
+        read_text(TextQuestion(MAX_CPU_S, "", None, content_type, b""))
+    else:
+        read_content(ContentQuestion(MAX_CPU_S, "", None, content_type, b""))
 
 
 def read_text(question: TextQuestion) -> MainText:
     """The text of a document. Raises :class:`MemoryError` if the parser runs out of memory."""
-    return _read_text(question.body, question.charset, question.content_type)
-
-
-def _read_text(body: bytes, charset: str | None, content_type: str) -> MainText:
     from crawler.page.main_text import main_text  # only a process that reads a text loads its parsers
 
-    return main_text(body, charset, content_type)
+    return main_text(question.body, question.charset, question.content_type)
 
 
 def read_content(question: ContentQuestion) -> Content | None:
     """The content of a document; ``None`` without the libraries. Raises :class:`MemoryError` as :func:`read_text`."""
-    return _read_content(question.body, question.charset, question.content_type)
-
-
-def _read_content(body: bytes, charset: str | None, content_type: str) -> Content | None:
     from crawler.page.content import content_of  # as above
 
-    return content_of(body, charset, content_type)
+    return content_of(question.body, question.charset, question.content_type)
 
 
 def pack_text(answer: MainText | Content | None) -> bytes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum, auto
 from functools import lru_cache
@@ -23,7 +23,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from itertools import count
 from typing import NamedTuple, TypeVar
 
-from crawler.frontier.hours import window, window_of
+from crawler.frontier.hours import window
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.reasons import WaitCode, WaitReason
 from crawler.store.rows import HORIZON_S
@@ -330,7 +330,7 @@ class Shares:
 
     def acquire(self, ticket: Ticket, now: float) -> bool:
         """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
-        domain, address = self._domain(ticket.domain, now), ticket.address
+        domain, address = self.domain(ticket.domain, now), ticket.address
         is_behind = address is not None and address.is_behind_bookings(ticket, now)
         if is_behind or not self._has_share(domain) or not self._may_acquire(ticket, now):
             return False
@@ -343,7 +343,7 @@ class Shares:
         While no slot is free, one request waits for each address, beside those that have waited for their turns. So
         the requests that wait are of many addresses, and the names of a crowded one are soon known.
         """
-        domain, address = self._domain(ticket.domain, now), ticket.address
+        domain, address = self.domain(ticket.domain, now), ticket.address
         if address is not None:
             may_be_second = ticket.has_turn or not address.pause_s or domain.kind < self._open_kinds
             if (address.queue and not may_be_second) or address.is_full(ticket, now):
@@ -352,7 +352,7 @@ class Shares:
 
     def join(self, ticket: Ticket, now: float) -> None:
         """Let ``ticket`` wait for a slot, and for a place at its address."""
-        domain = self._domain(ticket.domain, now)
+        domain = self.domain(ticket.domain, now)
         if not domain.by_address:
             domain.turn = next(self._numbers)
         domain.by_address.setdefault(ticket.address, deque()).append(ticket)
@@ -395,7 +395,7 @@ class Shares:
 
     def learn(self, name: str, took_s: float, now: float) -> None:
         """A request of the domain ``name`` has held its slot for ``took_s`` seconds."""
-        domain = self._domain(name, now)
+        domain = self.domain(name, now)
         if took_s > _SLOW_AFTER_S:
             domain.slow_until, domain.quick = max(domain.slow_until, now + _SLOW_FOR * took_s), 0
             self._sort(domain, _Kind.SLOW)
@@ -407,7 +407,7 @@ class Shares:
 
     def charge(self, name: str, loop_s: float, now: float) -> float:
         """An answer of the domain ``name`` took ``loop_s`` seconds of the event loop. Returns until when it waits."""
-        domain = self._domain(name, now)
+        domain = self.domain(name, now)
         domain.charged_until = max(now, domain.charged_until) + WAIT_PER_LOOP_SECOND * (loop_s - FREE_LOOP_S)
         return domain.charged_until
 
@@ -416,13 +416,9 @@ class Shares:
         domain = self._domains.get(name)
         return 0.0 if domain is None else domain.charged_until
 
-    def book(self, name: str, now: float) -> float:
-        """When to claim a group of the domain ``name`` again, in seconds since the epoch."""
-        return self._domain(name, now).book(name, now)
-
     def begin_reading(self, name: str, now: float) -> None:
         """An answer of the domain ``name`` is being read: it counts as a slot that the domain holds, but takes none."""
-        self._domain(name, now).in_flight += 1
+        self.domain(name, now).in_flight += 1
 
     def end_reading(self, name: str, now: float) -> None:
         """An answer of the domain ``name`` has been read."""
@@ -468,7 +464,8 @@ class Shares:
         self._count(domain.kind, -1)
         domain.held -= 1
 
-    def _domain(self, name: str, now: float) -> _Domain:
+    def domain(self, name: str, now: float) -> _Domain:
+        """The registered domain ``name``."""
         if (domain := self._domains.get(name)) is None:
             _forget_some(self._domains, now)
             domain = self._domains[name] = _Domain(name, self._pause_s)
@@ -716,10 +713,9 @@ class Workbench:
     def _before_the_slot(self, ticket: Ticket, group: _Group, now: float) -> Reply | None:
         if group.pace.next_at > now:
             return Wait(group.pace.next_at)
-        hours = self._settings.of(ticket.host).hours
-        if hours and (opens_at := self._opens_at(ticket.host, hours, now)) is not None:
-            window_text = next(text for text in hours if window(text).covers(ticket.host))
-            return self._give_back(group, opens_at, WaitReason(WaitCode.HOURS, window_text))
+        hours = next((text for text in self._settings.of(ticket.host).hours if window(text).covers(ticket.host)), None)
+        if hours is not None and not window(hours).is_open(now):
+            return self._give_back(group, window(hours).opens_at(now), WaitReason(WaitCode.HOURS, hours))
         if self._holds:
             self._held_back[ticket] = None
             return _WAIT
@@ -730,7 +726,7 @@ class Workbench:
             return None
         waiting = self._without_room.setdefault(group.domain, set())
         if len(waiting) >= _MOST_WAITING:
-            turn_at = max(now + _SOON_S, self._slots.book(group.domain, now))
+            turn_at = max(now + _SOON_S, self._slots.domain(group.domain, now).book(group.domain, now))
             return self._give_back(group, turn_at, WaitReason(WaitCode.DOMAIN, group.domain))
         waiting.add(ticket)
         return WaitForRoom()
@@ -970,11 +966,6 @@ class Workbench:
     def _wait_in_store(self, group: _Group, until: float, why: WaitReason) -> None:
         group.pace = replace(group.pace, next_at=until, waits_for=why)
 
-    def _opens_at(self, host: str, windows: Sequence[str], now: float) -> float | None:
-        """When ``host`` may be asked again by its hours, in seconds since the epoch; ``None``: now."""
-        hours = window_of(host, windows)
-        return None if hours is None or hours.is_open(now) else hours.opens_at(now)
-
     # --- addresses ----------------------------------------------------------------------------
 
     def address(self, text: str, group: str, now: float) -> Address | None:
@@ -984,16 +975,12 @@ class Workbench:
         name = network_of(text)
         if name not in self._addresses:
             _forget_some(self._addresses, now)
-            self._addresses[name] = self._new_address(name)
+            limited = Address(name, self._settings.delay_s, limit=self._settings.per_address)
+            self._addresses[name] = None if is_exempt(name, self._exempt) else limited
         address = self._addresses[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:
             address.groups.add(group)
         return address
-
-    def _new_address(self, name: str) -> Address | None:
-        if is_exempt(name, self._exempt):
-            return None
-        return Address(name, self._settings.delay_s, limit=self._settings.per_address)
 
 
 @lru_cache(maxsize=4096)
@@ -1013,11 +1000,9 @@ def exempt_networks(settings: PolitenessSettings) -> tuple[IPv4Network | IPv6Net
 
 
 def is_exempt(name: str, exempt: Iterable[IPv4Network | IPv6Network]) -> bool:
-    """Whether the network ``name``, as :func:`network_of` names it, is one of those without a limit."""
+    """Whether the network ``name``, as :func:`network_of` names it, is one of those without a limit, or contains one.
+
+    One address of a /64 may be exempt.
+    """
     network = ip_network(name)
-    return any(_contains(each, network) for each in exempt)
-
-
-def _contains(exempt: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:
-    """Whether ``network`` lies in ``exempt``, or contains it: one address of a /64 may be exempt."""
-    return network.version == exempt.version and network.overlaps(exempt)
+    return any(network.version == each.version and network.overlaps(each) for each in exempt)

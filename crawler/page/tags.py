@@ -1,7 +1,7 @@
 """Collects what the tags of a page say, as written. Only this module and ``links`` use the tree that lexbor builds.
 
 Source: HTML Standard for ``<base>`` (4.2.3) and for refresh (4.2.5.3). A tag counts wherever the parser puts it,
-because a ``<noscript><img>`` ends the head; tags in a ``<template>`` do not count.
+because a ``<noscript><img>`` ends the head. What is in a ``<template>`` does not count: it is no part of the tree.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from hashlib import sha256
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
 from crawler.page.headers import LICENCE_TYPE, language_tag
@@ -30,15 +30,13 @@ MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta,title,frame[src],iframe[src],script,style,template,noscript"
+_SELECTOR = "[href],meta,title,frame[src],iframe[src],script,style,noscript"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.
 _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").css("a,area"))
 _NOT_TEXT = frozenset(
-    node.tag_id
-    for tag in ("script", "style", "template", "noscript")
-    for node in LexborHTMLParser(f"<{tag}></{tag}>").css(tag)
+    node.tag_id for tag in ("script", "style", "noscript") for node in LexborHTMLParser(f"<{tag}></{tag}>").css(tag)
 )
 _RSL_TYPE = LICENCE_TYPE.encode()
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
@@ -138,8 +136,11 @@ class _Tags:
         settled = self.links.settled
         for node in tree.css(_SELECTOR):
             if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
-                one = node.attrs  # cheaper than the dictionary of all attributes
-                href = one.get("href") or _href_in_drawing(one)
+                one = node.attrs  # an item of it is cheaper than get(), and than the dictionary of all attributes
+                try:
+                    href = one["href"] or ""
+                except KeyError:  # in a drawing (SVG 2, Linking, XLinkRefAttrs)
+                    href = one.get("xlink:href") or ""
                 target, fragment, _ = href.partition("#")
                 if target not in settled and (not fragment or target.strip()):
                     self.links.add_target(target, one.get("rel") or "", node)
@@ -243,11 +244,6 @@ def _shingles(tree: LexborHTMLParser) -> bytes:
 
     text = "" if tree.root is None else tree.root.text(separator=" ")
     return array("Q", sorted(shingles(words(text)))[:MOST_SHINGLES]).tobytes()
-
-
-def _href_in_drawing(attributes: LexborAttributes) -> str:
-    """The ``xlink:href`` of an ``<a>`` without ``href`` in a drawing (SVG 2, Linking, XLinkRefAttrs)."""
-    return "" if "href" in attributes else attributes.get("xlink:href") or ""
 
 
 def _is_within(node: LexborNode, *tags: str) -> bool:

@@ -22,7 +22,6 @@ from crawler.search.index_file import (
     INDEX,
     Entry,
     Figures,
-    Indexed,
     NoIndex,
     WritableIndex,
     crawl_of,
@@ -148,7 +147,7 @@ class _ChangedPage:
 class _Batch:
     """The first of the planned pages: as many as fit into memory with their documents, at least one."""
 
-    def __init__(self, planned: Iterable[Any], contents: Mapping[int, Any], known: Mapping[int, Indexed]) -> None:
+    def __init__(self, planned: Iterable[Any], contents: Mapping[int, Any], known: Mapping[int, Any]) -> None:
         self.changed: list[_ChangedPage] = []
         self.replaced: list[int] = []  # the rows of these pages
         self.figures: dict[int, Figures] = {}  # of pages whose content is that of the index
@@ -160,13 +159,13 @@ class _Batch:
                 digest = _digest([*_digested(row), links["anchors"]])
                 links_to = (links["in_links"], links["in_sites"])
                 figures = Figures(*links_to, row["depth"], row["fetched_at"], row["pagerank"], row["cluster_id"])
-                if indexed is None or digest != indexed.digest:
+                if indexed is None or digest != indexed["digest"]:
                     size_bytes += row["body_bytes"]
                     if self.changed and size_bytes > _MAX_BATCH_BYTES:
                         break
                     self.changed.append(_ChangedPage(row, links["anchors"], figures, digest))
-                    self.replaced += [indexed.row_id] if indexed else []
-                elif figures != indexed.figures:
+                    self.replaced += [indexed["row_id"]] if indexed else []
+                elif figures != tuple(indexed[name] for name in Figures._fields):
                     self.figures[number] = figures
             self.last_url_id, self.size = number, self.size + 1
 
@@ -175,9 +174,10 @@ async def _next_batch(store: Store, index: WritableIndex, after: int) -> _Batch 
     planned = await index.query(INDEX["next_chosen"], {"after": after, "limit": _BATCH})
     if not planned:
         return None
-    numbers = [row["url_id"] for row in planned]
-    contents = await store.query(SQL["contents"].format(numbers=", ".join(map(str, numbers))))
-    return _Batch(planned, {row["url_id"]: row for row in contents}, await index.known(numbers))
+    numbers = ", ".join(str(row["url_id"]) for row in planned)
+    contents = await store.query(SQL["contents"].format(numbers=numbers))
+    known = await index.query(INDEX["known"].format(numbers=numbers))
+    return _Batch(planned, {row["url_id"]: row for row in contents}, {row["url_id"]: row for row in known})
 
 
 def _entry(page: _ChangedPage, text: MainText) -> Entry:

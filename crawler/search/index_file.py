@@ -101,14 +101,6 @@ class Entry(NamedTuple):
     document: Document
 
 
-class Indexed(NamedTuple):
-    """What the index holds for a page."""
-
-    row_id: int
-    digest: int
-    figures: Figures
-
-
 class Index:
     """The file of an index, open to be searched."""
 
@@ -180,14 +172,6 @@ class WritableIndex(Index):
             await self.query(statement)
         await self.query(INDEX["set_hash_size"])
         await self.query(INDEX["set_version"].format(version=VERSION))
-
-    async def known(self, numbers: Iterable[int]) -> dict[int, Indexed]:
-        """What the index holds for pages, by number."""
-        rows = await self.query(INDEX["known"].format(numbers=", ".join(map(str, numbers))))
-        return {
-            row["url_id"]: Indexed(row["row_id"], row["digest"], Figures(*(row[name] for name in Figures._fields)))
-            for row in rows
-        }
 
     async def put(self, entries: Sequence[Entry], replaced: Collection[int], figures: Mapping[int, Figures]) -> None:
         """Add entries in place of the rows ``replaced``, and set the figures of other pages, by number."""

@@ -57,10 +57,10 @@ POPULARITY_HALF = 1.0
 #: if they have all words of the query.
 TITLE_SHARE, NAMED_SHARE = 1.0, 1.0
 #: By what the score of a page is multiplied that states another language than most of the best pages do, by their
-#: scores, and how many these are.
-OTHER_LANGUAGE, BEST = 0.5, 50
-#: How many of the best pages by text and popularity are compared by their titles.
-CANDIDATES = 100
+#: scores.
+OTHER_LANGUAGE = 0.5
+#: How many of the best pages by text and popularity are compared by their titles and languages.
+CANDIDATES = 50
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
 #: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
 BROAD = 2_000
@@ -398,19 +398,15 @@ def _with_some(query: Query, counts: Sequence[int], idf: Sequence[float], common
 
 
 def _in_one_language(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows in the order of their scores, after lowering those of pages in another language than the best ones."""
+    """The rows in the order of their scores, after lowering those of pages in another language than most of them."""
     scores = Counter[str]()
-    for row in sorted(rows, key=_best_first)[:BEST]:
+    for row in rows:
         scores[row["language"]] += row["score"]
     del scores[""]
     for row in rows if scores else ():
         if row["language"] not in ("", max(scores, key=lambda language: scores[language])):
             row["score"] *= OTHER_LANGUAGE
-    return sorted(rows, key=_best_first)
-
-
-def _best_first(row: dict[str, Any]) -> tuple[float, int]:
-    return -row["score"], row["url_id"]
+    return sorted(rows, key=lambda row: (-row["score"], row["url_id"]))
 
 
 async def _state(store: Store, index: Index) -> str:

@@ -487,7 +487,6 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
         robots=RobotsPolicy(
             settings=settings.robots,
             token=settings.identity.agent,
-            group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
         ),
         discovery=replace(settings.discovery, soft_404=settings.compares_soft_404s),

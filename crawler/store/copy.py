@@ -107,7 +107,7 @@ async def _begin_update(source: Store, target: Store) -> None:
 async def _copy(source: Store, target: Store, table: str, on_progress: OnProgress) -> int:
     """Copy the rows of a table that come after those that are there; returns how many."""
     key = ", ".join(TABLES[table])
-    columns = list(tables("sqlite")[table].types)
+    columns = tuple(tables("sqlite")[table].types)
     last: tuple[Any, ...] = ()
     if key:
         rows = await target.query(f"SELECT {key} FROM {table} ORDER BY {_downwards(table)} LIMIT 1")

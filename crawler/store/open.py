@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, requiring
@@ -14,9 +14,6 @@ from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
-
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
 
 
 def _path(db: str) -> Path:
@@ -31,14 +28,19 @@ def _path(db: str) -> Path:
     return path
 
 
+def _on_postgres(db: str) -> AbstractContextManager[None]:
+    """A context to load the modules for the database at the URL ``db``, which it checks."""
+    require_postgres(db)
+    require_no_password(db)
+    return requiring("postgres", "a store on PostgreSQL")
+
+
 async def is_there(db: str) -> bool:
     """Whether there is a store at ``db``, a path or URL; False for an empty file. Makes nothing."""
     if not is_url(db):
         path = _path(db)
         return path.exists() and path.stat().st_size > 0
-    require_postgres(db)
-    require_no_password(db)
-    with requiring("postgres", "a store on PostgreSQL"):
+    with _on_postgres(db):
         from crawler.store.postgres.connection import holds_store
     return await holds_store(db)
 
@@ -65,9 +67,7 @@ async def open_store_at(
     """
     store: Store
     if is_url(db):
-        require_postgres(db)
-        require_no_password(db)
-        with requiring("postgres", "a store on PostgreSQL"):
+        with _on_postgres(db):
             from crawler.store.postgres.store import PostgresStore
         store = await PostgresStore.open(
             db,
@@ -115,8 +115,6 @@ async def grant_reader_at(db: str, role: str, password: str | None) -> bool:
     """
     if not is_url(db):
         raise UsageError(f"{db}: a file has no roles; the permissions of the file decide its readers")
-    require_postgres(db)
-    require_no_password(db)
-    with requiring("postgres", "a store on PostgreSQL"):
+    with _on_postgres(db):
         from crawler.store.postgres.reader import grant_reader
     return await grant_reader(db, role, password)

@@ -23,6 +23,7 @@ from crawler.frontier.politeness import GroupBy, group_name
 from crawler.store.bodies import compress
 from crawler.store.keys import url_number
 from crawler.store.sql.schema import load_queries, schema
+from crawler.store.sql.tables import insert_statement
 from crawler.store.sqlite.store import SqliteStore
 
 FILLED_AT = 1_750_000_000.0
@@ -126,6 +127,12 @@ def make_fetched(path: Path, sites: int, pages: Iterable[StoredPage]) -> None:
     db.close()
 
 
+_URL = (
+    *("id", "path", "state", "reason_code", "reason", "depth"),
+    *("found_on", "hops", "seed", "kind", "lastmod", "by_domain"),
+)
+
+
 def copy(store: Path, folder: Path, name: str) -> Path:
     """Copy a store to crawl into the copy."""
     to = folder / name
@@ -150,7 +157,7 @@ def _make(path: Path, sizes: Sequence[int]) -> None:
     _add_sites(db, len(sizes))
     db.execute("INSERT INTO hash_key (id, key) VALUES (1, ?)", (HASH_KEY,))
     sql = load_queries()
-    insert = "INSERT OR IGNORE" + sql["insert_url"].removeprefix("INSERT")  # of two with one hash, there is the first
+    insert = insert_statement("sqlite", "url", _URL, "kept", named=False)  # of two with one hash, there is the first
     for turn in range(ROUNDS):
         for site, size in enumerate(sizes, 1):
             rows = list(_urls(site, range(turn, size, ROUNDS)))
@@ -190,7 +197,7 @@ def _add_sites(db: sqlite3.Connection, count: int) -> None:
 
 
 def _urls(site: int, pages: Sequence[int]) -> Iterator[tuple[object, ...]]:
-    """The rows of URLs for ``insert_url``. The start page is a seed, and the other pages have depth 1."""
+    """The rows of URLs, with the columns ``_URL``. The start page is a seed, and the other pages have depth 1."""
     seed = url_number(site, "/", HASH_KEY)
     for page in pages:
         path = path_of(page)

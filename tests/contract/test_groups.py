@@ -18,7 +18,8 @@ from crawler.store.copy import copy_store
 from crawler.store.postgres.offers import Carrier
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.rows import ClaimLimits, CommitBatch
-from crawler.store.sql.revisits import RevisitRows
+from crawler.store.sql import revisits, section
+from crawler.store.sql.tables import StoreStatements
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.locks import until_it_waits
 from tests.contract.test_revisits import changed, queue
@@ -276,14 +277,16 @@ async def test_no_run_begins_while_bodies_are_deleted(
 ) -> None:
     await harness.seed(A)
     await harness.store.query("INSERT INTO body_to_drop VALUES (1)")
-    other, sweep, begun = await PostgresStore.open(url), RevisitRows.sweep, []
+    other, begun = await PostgresStore.open(url), []
 
-    async def while_others_come(self: RevisitRows) -> None:
-        begun.append(asyncio.create_task(other.join_run(harness.store.run_id, NOW)))
-        await until_it_waits(begun[0], url)
-        await sweep(self)
+    async def while_others_come(sql: StoreStatements) -> bool:
+        is_idle = await section.are_idle(sql)
+        if is_idle:
+            begun.append(asyncio.create_task(other.join_run(harness.store.run_id, NOW)))
+            await until_it_waits(begun[0], url)
+        return is_idle
 
-    monkeypatch.setattr(RevisitRows, "sweep", while_others_come)
+    monkeypatch.setattr(revisits, "are_idle", while_others_come)
     await harness.store.end_run(RunEnd(EndCode.DONE), NOW)
     await begun[0]
     await harness.store.query("INSERT INTO body_to_drop VALUES (1)")

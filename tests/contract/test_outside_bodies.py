@@ -202,7 +202,7 @@ async def test_nothing_is_deleted_while_a_worker_is_at_work(in_folder: Harness, 
     await in_folder.commit(*await visits(in_folder, b"kept"))
     await in_folder.store.bodies._outside.put({hashlib.sha256(b"about to be named").digest(): b""})
     async with in_folder.store._writing():
-        await in_folder.store._sql.execute_many("delete_object", [{"sha256": hashlib.sha256(b"kept").digest()}])
+        await in_folder.store._sql.insert("object_to_delete", [{"sha256": hashlib.sha256(b"kept").digest()}])
     if in_folder.store.dialect == "postgres":  # the process that opens a file for writing is alone
         with pytest.raises(UsageError, match="a crawl is at work"):
             await in_folder.store.bodies.sweep()

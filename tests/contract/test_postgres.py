@@ -285,7 +285,7 @@ async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
 async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        await first._put({b"1" * 32: b"of a worker that was killed"})
+        await first._put({"body": [{"sha256": b"1" * 32, "data": b"of a worker that was killed"}]})
         await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
         for body in (b"one", b"two"):
             (claim,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims

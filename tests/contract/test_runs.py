@@ -10,8 +10,9 @@ import pytest
 
 from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
-from crawler.engine.lease import Lease, kept
+from crawler.engine.lease import Lease
 from crawler.engine.polite_client import PoliteClient
+from crawler.engine.tasks import required_task
 from crawler.errors import LeaseLost, StoreError
 from crawler.frontier.operator import Command
 from crawler.model import Failed, FetchResult, Purpose, Request
@@ -180,11 +181,11 @@ async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(
         lease = Lease(store, clock, policy.fetch.total_timeout_s)
         client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease, None, ReaderInProcess())
         with pytest.raises(LeaseLost):
-            async with kept(lease):
+            async with required_task(lease.keep()):
                 await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         assert [row["url"] for row in await store.query("SELECT url FROM requests")] == ["http://a.test/robots.txt"]
         with pytest.raises(LeaseLost):
-            async with kept(lease):
+            async with required_task(lease.keep()):
                 await asyncio.sleep(60)
     finally:
         await store.close()

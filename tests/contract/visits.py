@@ -34,7 +34,8 @@ def fetched(
     **facts: Any,
 ) -> Outcome:
     """The visit of a page with these links, as ``decide.after_fetch`` would end it."""
-    found = tuple(link(item) if isinstance(item, str) else item for item in links)
+    each = [link(item) if isinstance(item, str) else item for item in links]
+    found = tuple({item.url: item for item in each}.values())  # one for each target, as crawler/page/targets.py has it
     depth = queued.depth + 1
     offers = tuple(Offer(item.url, depth, refusal(_refusal(item, depth, max_depth, refusals or {}))) for item in found)
     kept = None if body is None else Body(hashlib.sha256(body).digest(), body)

@@ -249,7 +249,10 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
     kill.serve(loopback, 5, hosts=4, pages_per_host=160)
     db = postgres.make_database()
     assert "no seeds" in here(*options, "--db", db).err
-    assert postgres.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", postgres.name_in(db)) == "0\n"
+    assert (
+        postgres.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", database=postgres.name_in(db))
+        == "0\n"
+    )
     first = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 5, "requests")
     second = start(*options, "--db", db)

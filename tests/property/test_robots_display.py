@@ -17,7 +17,7 @@ from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
-from crawler.frontier.politeness import GroupBy, Pace
+from crawler.frontier.politeness import Pace
 from crawler.model import Fetched, FetchResult, Reading, Request
 from crawler.robots.check import check_case
 from crawler.robots.doubts import doubts_about
@@ -78,7 +78,7 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
         outbox = Noted(clock, Alarm())
         gate = gate_on(Served(body, header, clock), clock, outbox, slots=1)
         gate.bench.enter("a.test", Pace())
-        policy = RobotsPolicy(RobotsSettings(reading), "fig", GroupBy.HOST)
+        policy = RobotsPolicy(RobotsSettings(reading), "fig")
         robots_cache = RobotsCache(policy, gate, None, clock, outbox, ReaderInProcess(), Progress(0.0))
         await robots_cache.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 

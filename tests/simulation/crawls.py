@@ -94,7 +94,7 @@ async def session(
         scope = Scope(options.scope, places, max_depth=options.limits.max_depth)
         limit = options.limits.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
-        robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group)
+        robots = RobotsPolicy(options.robots, options.identity.agent)
         policy = CrawlPolicy(
             options.limits,
             options.politeness,

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiosqlite
 import pytest
@@ -183,8 +184,9 @@ async def test_the_event_loop_does_not_wait_for_a_disk() -> None:
             pass
 
     shutdown = Shutdown(cast("Gate", None), Alarm())
-    reserve = DiskReserve((Path(),), GB, hanging)
-    watch = DiskWatch(reserve, SystemClock(), cast("Gate", None), Progress(0.0), shutdown)
+    inputs = SimpleNamespace(reserve=DiskReserve((Path(),), GB, hanging))
+    crawl: Any = SimpleNamespace(inputs=inputs, clock=SystemClock(), progress=Progress(0.0), shutdown=shutdown)
+    watch = DiskWatch(crawl)
     beginning = asyncio.create_task(crawling())
     assert await asyncio.to_thread(asked.wait, 300)
     answers.set()

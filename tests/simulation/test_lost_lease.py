@@ -13,10 +13,11 @@ import pytest
 from crawler.demo.pages import Page, Site, plain
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.lease import Lease, kept
+from crawler.engine.lease import Lease
 from crawler.engine.polite_client import PoliteClient
+from crawler.engine.tasks import required_task
 from crawler.errors import ConnectionLost, StoreError
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import FetchResult, Purpose, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
@@ -142,7 +143,7 @@ def test_a_flush_ends_although_its_commit_loses_the_lease(db_path: Path) -> None
             task = asyncio.create_task(run.run())
             await clock.sleep(5)
             await store.end_worker(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
-            waiting = asyncio.create_task(run.flush())
+            waiting = asyncio.create_task(run.outbox.flush())
             await asyncio.wait_for(waiting, 100)
             return str(await task)
 
@@ -188,11 +189,11 @@ def test_no_request_outlives_the_lease_under_which_it_was_sent(
         monkeypatch.setattr(store, "renew", renew_late)
         await store.start_run({"auxiliary_run": "rup"}, clock.now())
         lease = Lease(store, clock, 5.0, clock.now)
-        policy = RobotsPolicy(RobotsSettings(), "SimulatedBot", GroupBy.HOST)
+        policy = RobotsPolicy(RobotsSettings(), "SimulatedBot")
         pauses = PolitenessSettings(delay_s=0.6, slow_factor=0.0)
         client = PoliteClient(store, web, clock, pauses, policy, lease, None, ReaderInProcess())
         try:
-            async with kept(lease):
+            async with required_task(lease.keep()):
                 await clock.sleep(begins_at)
                 while clock.now() < EPOCH_S + silent_until + 10:
                     await client.send(Request("http://a.test/", Purpose.RUP, 1000))

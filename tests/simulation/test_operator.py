@@ -24,7 +24,6 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
 from crawler.store.rows import Beat
 from crawler.store.sql.control import Control
-from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
@@ -63,7 +62,8 @@ class Operator:
             return
         run_id = self.store.run_id if command is Command.STOP else None
         async with self.store._writing():
-            await self.store._db.execute(load_queries()["give_order"], (self.clock.now(), command, name, run_id, ""))
+            order = {"asked_at": self.clock.now(), "command": command, "name": name, "run_id": run_id}
+            await self.store._sql.insert("control", [order])
 
     @asynccontextmanager
     async def crawl(

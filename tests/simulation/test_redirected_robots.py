@@ -21,7 +21,7 @@ from crawler.engine.lease import Lease
 from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.model import FetchResult, Purpose, Redirected, Request, RobotsAction, State
+from crawler.model import Fetched, FetchResult, Purpose, Redirected, Request, RobotsAction, State
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
@@ -118,7 +118,7 @@ async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
 def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         options = Options()
-        policy = RobotsPolicy(options.robots, "SimulatedBot", options.politeness.group)
+        policy = RobotsPolicy(options.robots, "SimulatedBot")
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
@@ -133,6 +133,33 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(db_path: Pat
         assert "http://a.test/robots.txt could not be fetched" in said.why
 
     run_virtual(main)
+
+
+def test_an_auxiliary_run_obeys_a_robots_txt_that_is_elsewhere(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        options, robots = Options(), RobotsPolicy(RobotsSettings(), "SimulatedBot")
+        store = await SqliteStore.open(db_path)
+        try:
+            await store.start_run({"auxiliary_run": "rup"}, clock.now())
+            sites: dict[str, Site] = {
+                "a.test": {"/robots.txt": redirect("http://www.test/rules"), "/rupinfo.txt": plain("x")},
+                "www.test": {"/robots.txt": plain(""), "/rules": plain("")},
+            }
+            web, lease = SimulatedWeb(clock, sites), Lease(store, clock, 60.0)
+            request = Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000, any_type=True)
+            client = PoliteClient(store, web, clock, options.politeness, robots, lease, web, ReaderInProcess())
+            assert isinstance(await client.send(request), Fetched)
+        finally:
+            await store.close()
+        return web
+
+    hits = [(hit.host, hit.path) for hit in run_virtual(main).log]
+    assert hits == [
+        ("a.test", "/robots.txt"),
+        ("www.test", "/robots.txt"),
+        ("www.test", "/rules"),
+        ("a.test", "/rupinfo.txt"),
+    ]
 
 
 # --- what a redirect may reach ----------------------------------------------------------------

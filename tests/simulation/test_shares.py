@@ -397,7 +397,7 @@ def test_requests_outside_a_crawl_are_counted_by_address_too(db_path: Path) -> N
         options = Options(politeness=pauses(1.0))
         sites = {f"n{n}.test": ONE_PAGE for n in range(8)}
         web = SimulatedWeb(clock, sites, addresses=lambda host: SHARED)
-        policy = RobotsPolicy(options.robots, "SimulatedBot", options.politeness.group)
+        policy = RobotsPolicy(options.robots, "SimulatedBot")
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())

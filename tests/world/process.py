@@ -217,7 +217,7 @@ class Process:
             else:
                 await adopt_known(store, scope)
                 await store.join_run(self._team.run_id, clock.now())
-            robots = RobotsPolicy(plan.robots, TOKEN, plan.politeness.group)
+            robots = RobotsPolicy(plan.robots, TOKEN)
             limits = LimitSettings(concurrency=plan.concurrency)
             policy = CrawlPolicy(limits, plan.politeness, plan.fetch, robots, settings.revisit)
             reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading))

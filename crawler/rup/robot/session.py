@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from crawler.clock import SystemClock
-from crawler.engine.lease import Lease, kept
+from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ParserPool, ReadingOptions
 from crawler.engine.polite_client import PoliteClient
+from crawler.engine.tasks import required_task
 from crawler.errors import UsageError
 from crawler.fetch.client import HttpFetcher
 from crawler.inspect.why import scope_of
@@ -57,7 +58,7 @@ async def robot(
             lease = Lease(store, clock, policy.fetch.total_timeout_s)
             async with (
                 HttpFetcher(fetch_settings(settings), clock, lease.may_send, signer=signer) as fetcher,
-                kept(lease),
+                required_task(lease.keep()),
                 ParserPool(ReadingOptions(policy.robots.token, policy.robots.settings.reading)) as reader,
             ):
                 client = PoliteClient(

@@ -7,14 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from crawler.frontier.decide import Outcome
-from crawler.model import Body
-from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.offers import PostgresOffers
+from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.rows import CommitBatch, CommitResult, SiteNews
-from crawler.store.sql.commit import Committer, LinkRow, Row
+from crawler.store.sql.commit import Committer, Row
 from crawler.store.sql.readiness import Readiness
-
-_LINK = ("source", "target", "anchor", "rel", "follow")  # the values of a LinkRow
 
 
 class PostgresReadiness(Readiness):
@@ -27,12 +24,13 @@ class PostgresReadiness(Readiness):
 class PostgresCommitter(Committer):
     """Commits batches to PostgreSQL, and leaves offers of URLs to the workers that hold the groups of these URLs."""
 
+    _sql: PostgresStatements
     _offers: PostgresOffers
-    _body_ids: Mapping[bytes, int]  # by SHA-256, of the bodies in the next batch
+    _new_bodies: list[object]  # by SHA-256: those that the next commit names
 
     def begin(self, run_id: int) -> None:
         super().begin(run_id)
-        self._body_ids = {}
+        self._new_bodies = []
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         self._offers.worker = self._workers.id
@@ -42,19 +40,17 @@ class PostgresCommitter(Committer):
         robots = [await self._offers.leave_sitemaps(each, news.limits.max_depth) for each in news.robots]
         return await super()._store_news(replace(news, robots=robots))
 
-    async def put_bodies(self, bodies: Mapping[bytes, bytes | None]) -> None:
-        """Store bodies, by their SHA-256, in a transaction of their own before the commit that names them.
+    async def put_contents(self, contents: Mapping[str, Sequence[Row]]) -> None:
+        """As for every store, in a transaction of its own before the commit that names them.
 
-        ``None`` stands for a body that is kept outside the database. Bodies belong to no group. The commit before has
-        named its bodies: if it had failed, :meth:`begin` would have dropped their
-        numbers.
+        A new body is to be dropped until then. The commit before has named its bodies: if it had failed,
+        :meth:`begin` would have forgotten them.
         """
-        await self._sql.execute("keep_bodies", numbers=list(self._body_ids.values()))
-        await self._sql.execute_many(
-            "insert_body", [{"sha256": sha256, "data": data} for sha256, data in bodies.items()]
-        )
-        rows = await self._sql.fetch("bodies_named", hashes=list(bodies))
-        self._body_ids = {row.sha256: row.id for row in rows}
+        if bodies := contents.get("body"):
+            await self._sql.execute("keep_bodies", hashes=self._new_bodies)
+            await self._sql.execute_many("insert_body", bodies)
+            self._new_bodies = [row["sha256"] for row in bodies]
+        await super().put_contents({table: rows for table, rows in contents.items() if table != "body"})
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         kept = [self._offers.kept(outcome) for outcome in outcomes]
@@ -63,32 +59,9 @@ class PostgresCommitter(Committer):
         return touched
 
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
-        found = [await self._sql.fetch("insert_robots_copy", **some) for some in columns(rows)]
-        return {row.site_id: row.id for each in found for row in each}
+        return {row.site_id: row.id for row in await self._sql.inserted("robots_copy", rows, "site_id, id")}
 
-    async def _insert_links(self, rows: list[LinkRow]) -> None:
-        last = {row[:2]: row for row in rows}.values()
-        await self._sql.execute_many("insert_link", [dict(zip(_LINK, row, strict=True)) for row in last])
-
-    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
-        """No-op: :meth:`put_bodies` has stored them."""
-
-    async def put_preferences(self, rows: list[Row]) -> None:
-        """Store sets of preferences in a transaction of their own before the commit that names them."""
-        await self._sql.execute_many("insert_preferences", rows)
-
-    async def _insert_preferences(self, outcomes: Iterable[Outcome]) -> None:
-        """No-op: :meth:`put_preferences` has stored them."""
-
-    async def put_answers(self, rows: list[Row]) -> None:
-        """As :meth:`put_preferences`, for what answers have in common."""
-        await self._sql.execute_many("insert_answer", rows)
-
-    async def _insert_answers(self, outcomes: Iterable[Outcome]) -> None:
-        """No-op: :meth:`put_answers` has stored them."""
-
-    async def _insert_pages(self, rows: list[Row]) -> None:
-        await super()._insert_pages([row | {"body_id": self._body(row["sha256"])} for row in rows])
-
-    def _body(self, sha256: object) -> int | None:
-        return self._body_ids[sha256] if isinstance(sha256, bytes) else None
+    async def _insert_requests(self, rows: list[Row]) -> None:
+        if rows:
+            first = (await self._sql.fetch_one("number_requests_of", count=len(rows))).first
+            await super()._insert_requests([row | {"id": number} for number, row in enumerate(rows, first)])

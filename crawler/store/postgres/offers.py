@@ -12,24 +12,24 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from crawler.errors import LeaseLost
-from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.decide import Outcome
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.frontier.site_settings import SiteRule
 from crawler.model import Kind, Link
-from crawler.reasons import Reason, ReasonCode, StoredReason
+from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import site_of
-from crawler.store.postgres.dialect import columns
+from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.retrying import retrying
 from crawler.store.rows import RobotsNews
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.sql.tables import StoreStatements
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -39,9 +39,9 @@ _SITES_KEPT = 100_000
 class PostgresOffers(Offers):
     """The URLs of a store to which other workers write, and in which no commit writes to other groups."""
 
-    _sql: StoreStatements
+    _sql: PostgresStatements
 
-    def __init__(self, sql: StoreStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
+    def __init__(self, sql: PostgresStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         super().__init__(sql, group_by, rules)
         self._names: dict[str, str] = {}  # name of the group by site
         self.worker = 0
@@ -67,9 +67,8 @@ class PostgresOffers(Offers):
         return await self.nearer(best, max_depth)
 
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
-        inserted = set()
-        for batch in columns(rows):
-            inserted |= {row.id for row in await self._sql.fetch("insert_url", **batch)}
+        in_order = sorted(rows, key=itemgetter("id"))  # no two transactions wait for each other
+        inserted = {row.id for row in await self._sql.inserted("url", in_order, "id", known="kept")}
         return {row["id"] for row in rows if isinstance(row["id"], int)} - inserted
 
     async def lock(self, numbers: Collection[int]) -> None:
@@ -101,14 +100,9 @@ class PostgresOffers(Offers):
                 continue
             here = {offer.url for offer in kept.offers}
             links = {link.url: link for link in outcome.links} if outcome.page is not None else {}
+            source = {"source": outcome.queued.id, "source_depth": outcome.queued.depth}
             rows += [
-                self._row(
-                    offer,
-                    max_depth,
-                    source=outcome.queued,
-                    link=links.get(offer.url),
-                    leads=offer.url == outcome.target,
-                )
+                self._row(offer, max_depth, links.get(offer.url)) | source | {"leads": offer.url == outcome.target}
                 for offer in outcome.offers
                 if offer.url not in here
             ]
@@ -120,34 +114,17 @@ class PostgresOffers(Offers):
         await self._leave([self._row(offer, max_depth) for offer in leaving])
         return news._replace(sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
 
-    def _row(
-        self,
-        offer: Offer,
-        max_depth: int | None,
-        *,
-        source: Queued | None = None,
-        link: Link | None = None,
-        leads: bool = False,
-    ) -> dict[str, object]:
-        """An offer as a row of the table ``offer``."""
-        return {
+    def _row(self, offer: Offer, max_depth: int | None, link: Link | None = None) -> dict[str, object]:
+        """An offer as a row of the table ``offer``, without the page that it was found on."""
+        refusal = offer.refusal
+        return asdict(offer) | {
             "worker_id": self.worker,
             "max_depth": max_depth,
-            "depth": offer.depth,
-            "url": offer.url,
-            "source": None if source is None else source.id,
-            "source_depth": None if source is None else source.depth,
-            "refusal_code": None if offer.refusal is None else offer.refusal.code,
-            "refusal": None if offer.refusal is None else offer.refusal.sentence,
-            "hops": offer.hops,
-            "seed": int(offer.seed),
-            "kind": offer.kind,
-            "lastmod": offer.lastmod,
+            "refusal_code": None if refusal is None else refusal.code,
+            "refusal": None if refusal is None else refusal.sentence,
             "anchor": None if link is None else link.anchor,
             "rel": None if link is None else link.rel,
-            "follow": None if link is None else int(link.follow),
-            "leads": int(leads),
-            "by_domain": int(offer.by_domain),
+            "follow": None if link is None else link.follow,
         }
 
     async def _leave(self, rows: Sequence[Mapping[str, object]]) -> None:
@@ -238,13 +215,7 @@ class Carrier(StoreSection):
             await self._offers.lock(sources)
             await self._sql.execute_many(
                 "replace_offers_by_links",
-                [
-                    {
-                        "id": row.id,
-                        "number": None if row.url is None else numbers.get(row.url),
-                    }
-                    for row in left
-                ],
+                [{"id": row.id, "number": None if row.url is None else numbers.get(row.url)} for row in left],
             )
             rows = await self._sql.fetch("depths", numbers=json.dumps(list(sources)))
             depths = {row.id: row.depth for row in rows}
@@ -260,26 +231,12 @@ class Carrier(StoreSection):
             await refresh(touched)
 
 
-def _refusal(row: Any) -> Reason | None:
-    return None if row.refusal_code is None else StoredReason(ReasonCode(row.refusal_code), row.refusal or "")
+def _offer(row: Any) -> Offer:
+    refusal = None if row.refusal_code is None else StoredReason(ReasonCode(row.refusal_code), row.refusal or "")
+    about = (bool(row.seed), Kind(row.kind), row.lastmod, bool(row.by_domain))
+    return Offer(row.url, row.depth, refusal, row.hops, *about)
 
 
 def _best(rows: Iterable[Any]) -> dict[str, FoundOffer]:
     """The best offer of each URL, from rows of ``offers_left``."""
-    return best_offers(
-        FoundOffer(
-            Offer(
-                row.url,
-                row.depth,
-                _refusal(row),
-                row.hops,
-                bool(row.seed),
-                Kind(row.kind),
-                row.lastmod,
-                bool(row.by_domain),
-            ),
-            row.source,
-        )
-        for row in rows
-        if row.url is not None
-    )
+    return best_offers(FoundOffer(_offer(row), row.source) for row in rows if row.url is not None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -28,19 +28,18 @@ from crawler.store.postgres.commit import PostgresCommitter, PostgresReadiness
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import Carrier, PostgresOffers
+from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat, CommitBatch, CommitResult, UrlLimits
-from crawler.store.sql.answers import answer_rows
 from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.control import Control
-from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
-from crawler.store.sql.store import Store, bodies_of
-from crawler.store.sql.tables import StoreStatements, tables
+from crawler.store.sql.store import Store
+from crawler.store.sql.tables import tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
 
@@ -52,29 +51,6 @@ _NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait 
 _CARRY_EVERY_S = 1.0  # the offers of workers that have ended
 _SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
 _ROWS_AT_ONCE = 500
-
-
-class _Revisits(RevisitRows):
-    async def sweep(self) -> None:
-        """Only while no worker is at work: a commit may be about to name a body that was stored before.
-
-        If two workers end at once, one of them ends after the other.
-        """
-        if await _are_idle(self._sql):
-            await super().sweep()
-
-
-async def _are_idle(sql: StoreStatements) -> bool:
-    """Whether no worker is at work. Then none begins before the end of the transaction."""
-    if await sql.fetch("worker_at_work"):
-        return False
-    await sql.execute("lock_workers")
-    return not await sql.fetch("worker_at_work")
-
-
-class _Bodies(Bodies):
-    async def _are_idle(self) -> bool:
-        return await _are_idle(self._sql)
 
 
 class _Control(Control):
@@ -109,7 +85,7 @@ class PostgresStore(Store):
         self._counter = Postgres(url)  # for statements that may take minutes
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
         self._waits_at_start = False
-        self._sql = sql = StoreStatements(self._db, "postgres")
+        self._sql = sql = PostgresStatements(self._db, "postgres")
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
@@ -117,9 +93,9 @@ class PostgresStore(Store):
         self._workers = _Workers(sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
         self._readiness = PostgresReadiness(sql)
-        self._revisits = _Revisits(sql, self._offers)
+        self._revisits = RevisitRows(sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
-        self.bodies = _Bodies(self._access)
+        self.bodies = Bodies(self._access)
         self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
         self._limits = UrlLimits()  # of the last commit
@@ -177,17 +153,13 @@ class PostgresStore(Store):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def commit(self, batch: CommitBatch) -> CommitResult:
-        if bodies := bodies_of(batch):
-            stored = await super()._retry(lambda: self.bodies.stored(bodies))
-            await self._put(stored if self.bodies.location is None else dict.fromkeys(stored))
-        if preferences := set_rows(batch.outcomes):
-            await self._put_preferences(preferences)
-        # The pages of a site have the same answer, so most commits need no transaction for them.
-        if answers := [row for row in answer_rows(batch.outcomes) if row["id"] not in self._answers]:
-            await self._put_answers(answers)
+    async def _commit(self, batch: CommitBatch, contents: dict[str, list[dict[str, object]]]) -> CommitResult:
+        # The pages of a site have the same answer, so most commits need no new one.
+        answers = [row for row in contents["answer"] if row["id"] not in self._answers]
+        if any((contents | {"answer": answers}).values()):
+            await self._put(contents | {"answer": answers})
             self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
-        result = await super().commit(batch)
+        result = await super()._commit(batch, {})
         self._limits = batch.limits
         await self._carry_if_due()
         now = monotonic_s()
@@ -252,19 +224,10 @@ class PostgresStore(Store):
             await self._sql.fetch("notify", channel=_CHANNEL)
 
     @retrying
-    async def _put(self, bodies: Mapping[bytes, bytes | None]) -> None:
+    async def _put(self, contents: dict[str, list[dict[str, object]]]) -> None:
+        """Store contents in a transaction of their own: they belong to no group."""
         async with self._writing():
-            await self._committer.put_bodies(bodies)
-
-    @retrying
-    async def _put_answers(self, rows: list[dict[str, object]]) -> None:
-        async with self._writing():
-            await self._committer.put_answers(rows)
-
-    @retrying
-    async def _put_preferences(self, rows: list[dict[str, object]]) -> None:
-        async with self._writing():
-            await self._committer.put_preferences(rows)
+            await self._committer.put_contents(contents)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)
@@ -320,11 +283,11 @@ class PostgresStore(Store):
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen
 
-    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    async def insert_rows(self, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
             await self._db.copy_in(table, columns, rows)
 
-    async def empty(self, tables: Iterable[str]) -> None:
+    async def empty(self, tables: Sequence[str]) -> None:
         async with self._writing():
             await self._db.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
@@ -344,7 +307,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
+        return PostgresCommitter(self._sql, self._offers, self._workers, self._readiness, self._revisits)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
@@ -363,9 +326,7 @@ class PostgresStore(Store):
                 raise
 
     async def _fetch(self, sql: str, parameters: Any = None) -> list[Any]:
-        if self._reader.is_in_transaction():
-            return await self._reader.execute_fetchall(sql, parameters)
-        return await self._retry(lambda: self._reader.execute_fetchall(sql, parameters))
+        return named(await self._records(sql, parameters))
 
     async def _records(self, sql: str, parameters: Any) -> list[Any]:
         if self._reader.is_in_transaction():

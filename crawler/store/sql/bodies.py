@@ -16,7 +16,7 @@ from crawler.store.keys import numbers_from, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.rows import Swept
-from crawler.store.sql.section import StoreSection
+from crawler.store.sql.section import StoreSection, are_idle
 from crawler.store.statements import Queries
 from crawler.url import split
 
@@ -82,7 +82,7 @@ class Bodies(StoreSection):
             outside = OutsideBodies(location, secrets.token_hex(16), self._patience_s)
             await outside.register(self._name)
             async with self._writing():
-                await self._sql.execute("set_body_location", location=location, store_id=outside.store_id)
+                await self._sql.insert("body_location", [{"location": location, "store_id": outside.store_id}])
             self._outside = outside
 
     async def of_page(self, url: str, version: int | None = None) -> bytes | None:
@@ -140,10 +140,11 @@ class Bodies(StoreSection):
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
                 unnamed = set(hashes).difference(row.sha256 for row in rows)
                 async with self._writing():
-                    await self._sql.execute_many("delete_object", [{"sha256": sha256} for sha256 in sorted(unnamed)])
+                    rows = [{"sha256": sha256} for sha256 in sorted(unnamed)]
+                    await self._sql.insert("object_to_delete", rows, known="kept")
         deleted = await self._delete_batches(self._outside)
         async with self._writing():
-            if deleted is None or not await self._are_idle():
+            if deleted is None or not await are_idle(self._sql):
                 why = "a crawl is at work, and nothing is deleted meanwhile; wait for its end"
                 raise UsageError(f"{self._name}: {why}")
             await self._outside.delete_unfinished(unfinished)
@@ -179,7 +180,7 @@ class Bodies(StoreSection):
         deleted = 0
         while True:
             async with self._writing():
-                if not await self._are_idle():
+                if not await are_idle(self._sql):
                     return None
                 rows = await self._sql.fetch("objects_to_delete", limit=_OBJECTS_AT_ONCE)
                 if not rows:
@@ -188,7 +189,3 @@ class Bodies(StoreSection):
                 await outside.delete(unnamed)
                 await self._sql.execute("objects_deleted", last=rows[-1].sha256)
             deleted += len(unnamed)
-
-    async def _are_idle(self) -> bool:
-        """Whether no worker is at work, within a transaction. Then none begins before the end of the transaction."""
-        return not await self._sql.fetch("worker_at_work")

@@ -16,7 +16,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.frontier.refusals import RefusalNews
 from crawler.frontier.revisit import BACK
-from crawler.model import Body, Kind, Resource, RobotsAction, State
+from crawler.model import Kind, Resource, RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import SMALL_BYTES
@@ -32,17 +32,14 @@ from crawler.store.rows import (
     SiteNews,
     UrlLimits,
 )
-from crawler.store.sql.answers import answer_id, answer_rows
-from crawler.store.sql.bodies import Bodies
+from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, Offers, merge_sitemap_facts
-from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.revisits import RevisitRows, seen_from
 from crawler.store.sql.site_rows import claimed_site, refuted_of
-from crawler.store.sql.tls import tls_id, tls_rows
+from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
-from crawler.store.statements import Statements
 from crawler.url import ROBOTS_PATH, registered_domain, split
 
 if TYPE_CHECKING:
@@ -54,7 +51,8 @@ _NOT_IN_THIS_RUN = 1e11
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
 Row = dict[str, object]  # the parameters of a statement
-LinkRow = tuple[int, int, str, str, int]  # source, target, anchor, rel, follow
+_LINK = ("source", "target", "anchor", "rel", "follow")  # tuples: a page has dozens of links, and a mapping costs more
+LinkRow = tuple[int, int, str, str, int]
 
 
 class Committer:
@@ -62,19 +60,17 @@ class Committer:
 
     def __init__(
         self,
-        sql: Statements,
+        sql: StoreStatements,
         offers: Offers,
         workers: Workers,
         readiness: Readiness,
         revisits: RevisitRows,
-        bodies: Bodies,
     ) -> None:
         self._sql = sql
         self._offers = offers
         self._workers = workers
         self._readiness = readiness
         self._revisits = revisits
-        self._bodies = bodies
         self.begin(0)
 
     def begin(self, run_id: int) -> None:
@@ -90,11 +86,12 @@ class Committer:
         if opened:
             await self._sql.execute("forget_refusals", sites=json.dumps(sorted(opened)))
         touched, robots_ids, moved = await self._store_news(batch)
-        touched |= set(batch.released) | await self._groups_of(await self._store_waits(batch))
+        touched |= set(batch.released) | await self._offers.groups_of(await self._store_waits(batch))
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             taken = sorted({outcome.adopted_host for outcome in batch.outcomes if outcome.adopted_host is not None})
-            await self._sql.execute_many("adopt_host", [{"host": host, "now": batch.now} for host in taken])
+            adopted = [{"host": host, "found_at": batch.now} for host in taken]
+            await self._sql.insert("adopted_host", adopted, known="kept")
             read = [outcome.queued.id for outcome in batch.outcomes if not outcome.awaits_licence]
             await self._sql.execute("drop_unread", numbers=json.dumps(read))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
@@ -107,7 +104,7 @@ class Committer:
         for each in refuted:
             row = each._asdict() | {"now": batch.now}
             await self._sql.execute("refute_mirror", **row)
-            await self._sql.execute("unset_main_site", site=each.site)
+            await self._sql.update("site", [{"name": each.site, "main_site": None}], "name")
         moved += [each.site for each in refuted]
         moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
@@ -118,7 +115,7 @@ class Committer:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
-            await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
+            await self._sql.update("run", [{"id": self._run_id, "worst_lag_s": batch.worst_lag_s}])
         await self._readiness.recompute(touched, limits.pages_per_site, limits.below_depth)
         claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
         await self._log(batch)
@@ -136,7 +133,7 @@ class Committer:
         latest = {each.site_id: each for each in news.robots}
         robots = [each for site, each in latest.items() if in_force.get(site, -inf) <= each.copy.fetched_at]
         touched, _, moved = await self._store_news(dataclasses.replace(news, robots=robots))
-        touched |= await self._groups_of(set(latest))
+        touched |= await self._offers.groups_of(set(latest))
         if moved:
             touched |= await self._requeue_behind_mirrors(moved)
         await self._readiness.lock(touched, news.paces)
@@ -154,10 +151,9 @@ class Committer:
         robots, woken = await self._end_waits(news.robots)
         moved = await self._moved(robots)
         robots_ids = await self._store_robots(robots, news.now)
-        await self._sql.execute_many(
-            "put_site_file", [{"site_id": site_id} | file._asdict() for (site_id, _), file in news.files.items()]
-        )
-        touched = await self._groups_of(woken | {each.site_id for each in news.refusals})
+        files = [{"site_id": site_id} | file._asdict() for (site_id, _), file in news.files.items()]
+        await self._sql.insert("site_file", files, known="replaced", newest="fetched_at")
+        touched = await self._offers.groups_of(woken | {each.site_id for each in news.refusals})
         sitemaps = {offer.url: FoundOffer(offer, None) for each in robots for offer in each.sitemaps}
         touched |= (await self._offers.store(sitemaps, news.limits.max_depth))[1]
         return touched, robots_ids, moved
@@ -231,15 +227,12 @@ class Committer:
         stored, touched = await self._offers.store(offers, max_depth, [o.queued.id for o in outcomes])
         numbers |= stored
         outcomes = await self._without_stale(outcomes)
-        await self._insert_preferences(outcomes)
-        await self._insert_answers(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
             await self._store_pages(pages, numbers)
-        for outcome in outcomes:
-            if outcome.rupinfo is not None:
-                await self._sql.execute("put_rup_offer", **rup_offer_row(outcome.rupinfo))
+        offered = [rup_offer_row(outcome.rupinfo) for outcome in outcomes if outcome.rupinfo is not None]
+        await self._sql.insert("rup_offer", offered, known="replaced")
         touched |= await self._bring_nearer(outcomes, max_depth)
         return touched
 
@@ -284,15 +277,12 @@ class Committer:
         return await self._offers.apply_better(await self._offers.entailed(nearer, max_depth), max_depth)
 
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
-        bodies: dict[bytes, Body] = {}
         pages: list[Row] = []
         links: list[LinkRow] = []
         for outcome in outcomes:
             page, number = outcome.page, outcome.queued.id
             assert page is not None
             facts = page.facts
-            if page.body is not None:
-                bodies[page.body.sha256] = page.body
             pages.append(
                 {
                     "url_id": number,
@@ -317,6 +307,8 @@ class Committer:
                     "note": facts.note,
                     "text_sha256": facts.text_sha256,
                     "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
+                    "last_seen_at": None,
+                    "gone_at": None,
                     "preferences_id": set_id(outcome.own_preferences),
                     "robots_preferences_id": set_id(outcome.robots_preferences),
                     "language": facts.language,
@@ -330,36 +322,19 @@ class Committer:
                 for link in outcome.links
                 if link.url in numbers
             ]
-        await self._insert_bodies(list(bodies.values()))
-        await self._insert_pages(pages)
-        await self._insert_links(links)
+        await self._sql.insert("page", pages, known="replaced")
+        await self._sql.insert("link", links, known="replaced", columns=_LINK)
         new = [o.queued for o in outcomes if o.queued.seen is None or not o.queued.seen.version]
         fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
         await self._sql.execute_many("count_fetched", [{"pages": n, "site_id": site} for site, n in fetched.items()])
 
-    async def _insert_links(self, rows: list[LinkRow]) -> None:
-        """Of rows with the same source and target, the last one remains."""
-        await self._sql.execute_many("insert_link", rows)
+    async def put_contents(self, contents: Mapping[str, Sequence[Row]]) -> None:
+        """Store rows that are named by their content, by table: bodies, answers, and preferences about use."""
+        for table, rows in contents.items():
+            await self._sql.insert(table, rows, known="kept")
 
-    async def _insert_preferences(self, outcomes: Iterable[Outcome]) -> None:
-        await self._sql.execute_many("insert_preferences", set_rows(outcomes))
-
-    async def _insert_answers(self, outcomes: Iterable[Outcome]) -> None:
-        await self._sql.execute_many("insert_answer", answer_rows(outcomes))
-
-    async def _insert_pages(self, rows: list[Row]) -> None:
-        await self._sql.execute_many("insert_page", rows)
-
-    async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
-        """Store bodies; if they are kept outside, only their hashes."""
-        kept = [(b.gzipped, b.plain) if self._bodies.location is None else (None, None) for b in bodies]
-        await self._sql.execute_many(
-            "insert_body",
-            [
-                {"sha256": b.sha256, "gzipped": gzipped, "plain": plain}
-                for b, (gzipped, plain) in zip(bodies, kept, strict=True)
-            ],
-        )
+    async def _insert_requests(self, rows: list[Row]) -> None:
+        await self._sql.insert("request", rows)
 
     async def _log(self, news: SiteNews) -> None:
         """Log requests, and keep those answers that are not read yet.
@@ -368,9 +343,8 @@ class Committer:
         """
         unread = [unread_row(url_id, answer) for url_id, answer in news.unread.items()]
         await self._sql.execute_many("put_unread", unread)
-        await self._sql.execute_many("insert_tls", tls_rows(news.requests))
-        await self._sql.execute_many(
-            "insert_request",
+        await self._sql.insert("tls", tls_rows(news.requests), known="kept")
+        await self._insert_requests(
             [
                 {
                     "run_id": self._run_id,
@@ -408,10 +382,8 @@ class Committer:
         if not robots:
             return {}
         texts = {news.copy.sha256: news.copy.body for news in robots if news.copy.action is RobotsAction.PARSE}
-        await self._sql.execute_many(
-            "insert_robots_text",
-            [{"sha256": sha256, "body": body} for sha256, body in sorted(texts.items()) if body is not None],
-        )
+        small = [{"sha256": sha256, "body": body} for sha256, body in sorted(texts.items()) if body is not None]
+        await self._sql.insert("robots_text", small, known="kept")
         await self._sql.execute_many(
             "close_robots_copy", [{"now": news.copy.fetched_at, "site_id": news.site_id} for news in robots]
         )
@@ -439,24 +411,25 @@ class Committer:
                 for copy in (news.copy,)
             ]
         )
-        await self._sql.execute_many(
-            "set_site_robots",
+        await self._sql.update(
+            "site",
             [
                 {
+                    "id": news.site_id,
                     "robots_id": ids[news.site_id],
+                    "robots_needs": None,
                     "robots_until": (news.copy.retry_at if _is_deferred(news) else news.not_before) or 0.0,
                     "crawl_delay_s": news.crawl_delay_s,
                     "main_site": news.main_site,
-                    "site_id": news.site_id,
                 }
                 for news in robots
             ],
         )
         await self._store_mirrors(robots, now)
         heard = [news for news in robots if not _is_deferred(news)]  # else the last lines received hold
-        await self._sql.execute_many("drop_agent_servers", [{"site_id": news.site_id} for news in heard])
-        await self._sql.execute_many(
-            "insert_agent_server",
+        await self._sql.delete("agent_server", "site_id", [news.site_id for news in heard])
+        await self._sql.insert(
+            "agent_server",
             [
                 {"site_id": news.site_id, "line": line.number, "path": line.path, "agent_server": line.url}
                 for news in heard
@@ -485,14 +458,14 @@ class Committer:
             for wait in batch.robots_waits:
                 target = sites[wait.target.site].site
                 touched |= {wait.site_id, target}
-                await self._sql.execute(
-                    "put_robots_wait",
-                    site_id=wait.site_id,
-                    target_id=target,
-                    path=wait.target.path,
-                    seen=json.dumps(wait.seen),
-                    hops=wait.target.hops,
-                )
+                row = {
+                    "site_id": wait.site_id,
+                    "target_id": target,
+                    "path": wait.target.path,
+                    "seen": json.dumps(wait.seen),
+                    "hops": wait.target.hops,
+                }
+                await self._sql.insert("robots_wait", [row], known="replaced")
                 circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
                 needs = f"{wait.target.site}{wait.target.path}"
                 times = {wait.site_id: 0.0 if circle.is_circle else wait.until}
@@ -554,34 +527,29 @@ class Committer:
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
         await self._readiness.refresh({row.group_id for row in rows})
 
-    async def _groups_of(self, sites: set[int]) -> set[int]:
-        if not sites:
-            return set()
-        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}
-
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         """Insert robots copies; returns their numbers by site."""
-        await self._sql.execute_many("insert_robots_copy", rows)
+        await self._sql.insert("robots_copy", rows)
         sites = json.dumps([row["site_id"] for row in rows])
         return {row.site_id: row.id for row in await self._sql.fetch("last_robots_copies", sites=sites)}
 
     async def _store_mirrors(self, robots: Sequence[RobotsNews], now: float) -> None:
         named = {news.site: news.main_site if news.refuted is None else news.refuted.main_site for news in robots}
         await self._sql.execute_many("drop_mirror", [{"site": site} for site, main in named.items() if main is None])
-        await self._sql.execute_many(
-            "set_mirror",
-            [
-                {
-                    "site": news.site,
-                    "main_site": named[news.site],
-                    "evidence": "host" if news.refuted is None else "refuted",
-                    "contradiction": None if news.refuted is None else news.refuted.contradiction,
-                    "now": now,
-                }
-                for news in robots
-                if named[news.site] is not None
-            ],
-        )
+        rows = [
+            {
+                "site": news.site,
+                "main_site": named[news.site],
+                "evidence": "host" if news.refuted is None else "refuted",
+                "contradiction": None if news.refuted is None else news.refuted.contradiction,
+                "seen_at": now,
+                "sample": None,
+                "confidence": None,
+            }
+            for news in robots
+            if named[news.site] is not None
+        ]
+        await self._sql.insert("mirror", rows, known="replaced")
 
     async def _moved(self, robots: Sequence[RobotsNews]) -> list[str]:
         """The sites that name another main site than before, or none any more."""
@@ -617,7 +585,7 @@ class Committer:
             small=SMALL_BYTES,
         ):
             claims[site.group_id].sites[site.id] = claimed_site(site)
-            batch = [_queued(url, site) for url in json.loads(site.urls)]
+            batch = [_queued(url, site) for url in _in_order(json.loads(site.urls or "[]"), site.probe)]
             if claims[site.group_id].sites[site.id].refusals.is_probed:
                 batch = batch[:1]
             batches[site.group_id].append(_within(batch, site.page_limit - site.fetched))
@@ -656,6 +624,11 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
         seen=seen_from(url["seen"]),
         by_domain=bool(url["by_domain"]),
     )
+
+
+def _in_order(urls: list[dict[str, Any]], probe: int | None) -> list[dict[str, Any]]:
+    """The probe first, then what is due first, then what is nearest to a seed."""
+    return sorted(urls, key=lambda url: (url["id"] != probe, url["due_at"], url["depth"], url["id"]))
 
 
 def _resources(resources: tuple[Resource, ...]) -> str | None:

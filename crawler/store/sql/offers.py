@@ -19,7 +19,7 @@ from crawler.model import Kind, State
 from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
 from crawler.store.sql.readiness import unlimited
-from crawler.store.statements import Statements
+from crawler.store.sql.tables import StoreStatements
 from crawler.url import host_of, registered_domain, split
 
 _LOG = logging.getLogger("crawler.store")
@@ -116,7 +116,7 @@ def own_page_limit(rule: SiteRule | None) -> int | None:
 class Offers:
     """The URLs of a store, as one of its writers sees them. Every method must be called within a transaction."""
 
-    def __init__(self, sql: Statements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
+    def __init__(self, sql: StoreStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         self._sql = sql
         self._group_by = group_by
         self._rules = rules
@@ -140,7 +140,7 @@ class Offers:
         if self._key is None:
             row = await self._sql.fetch_one("hash_key")
             if row is None:
-                await self._sql.execute("make_hash_key", key=new_key())
+                await self._sql.insert("hash_key", [{"id": 1, "key": new_key()}], known="kept")
                 row = await self._sql.fetch_one("hash_key")
             self._key = int(row.key)
         return self._key
@@ -307,7 +307,7 @@ class Offers:
 
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
         """Insert new URLs; returns the numbers that another worker has inserted since: none on SQLite."""
-        await self._sql.execute_many("insert_url", rows)
+        await self._sql.insert("url", rows)
         return set()
 
     async def _compare(
@@ -366,7 +366,7 @@ class Offers:
         """Store the facts in offers of URLs that may be known: the date of a page, and that a URL is a sitemap."""
         dated = [{"lastmod": o.lastmod, "id": numbers[o.url]} for o, _ in offers.values() if o.lastmod is not None]
         named = [{"found_on": on, "id": numbers[o.url]} for o, on in offers.values() if o.kind is Kind.SITEMAP]
-        await self._sql.execute_many("set_lastmod", dated)
+        await self._sql.update("url", dated)
         await self._sql.execute_many("make_sitemap", named)
         if self.bucket is not None and (dated or named):
             stated = [o.url for o, _ in offers.values() if o.lastmod is not None or o.kind is Kind.SITEMAP]
@@ -449,7 +449,10 @@ class Offers:
 
     async def groups(self, numbers: Iterable[int]) -> set[int]:
         """The politeness groups of these URLs."""
-        sites = list({site_of(number) for number in numbers})
+        return await self.groups_of({site_of(number) for number in numbers})
+
+    async def groups_of(self, sites: set[int]) -> set[int]:
+        """The politeness groups of these sites."""
         if not sites:
             return set()
-        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(sites))}
+        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}

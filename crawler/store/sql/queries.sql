@@ -36,9 +36,6 @@ UPDATE request SET error_kind = :error_kind, error = :error WHERE id = (
 UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
 WHERE site = :site AND main_site = :main_site AND evidence = 'host';
 
--- name: unset_main_site
-UPDATE site SET main_site = NULL WHERE name = :site;
-
 -- name: mirror_claim
 SELECT main_site, evidence FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
 
@@ -162,9 +159,6 @@ UNION ALL SELECT host, NULL, 'adopted', NULL FROM adopted_host WHERE found_at > 
 -- name: adopted_hosts
 SELECT host FROM adopted_host;
 
--- name: adopt_host
-INSERT INTO adopted_host (host, found_at) each_row(:host text, :now float8) ON CONFLICT DO NOTHING;
-
 -- name: excluded_from
 -- Excluded and failed URLs in the order of their numbers, after one.
 SELECT u.id, s.name || u.path AS url, u.reason_code, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for
@@ -186,11 +180,6 @@ WHERE r.answered_by = :url AND (r.valid_until > :now OR r.retry_at > :now) ORDER
 -- Claim a group by its name, whether it has a URL or not.
 UPDATE politeness_group SET claimed_by = :worker WHERE name = :group_name
   AND (claimed_by IS NULL OR claimed_by = :worker) RETURNING id;
-
--- name: put_robots_wait
-INSERT INTO robots_wait (site_id, target_id, path, seen, hops) VALUES (:site_id, :target_id, :path, :seen, :hops)
-ON CONFLICT (site_id) DO UPDATE SET target_id = excluded.target_id, path = excluded.path, seen = excluded.seen,
-  hops = excluded.hops;
 
 -- name: set_robots_until
 UPDATE site SET robots_until = :until, robots_needs = :needs WHERE id in_numbers(:sites);
@@ -351,9 +340,6 @@ WHERE state = 'queued' AND id IN (SELECT f.url_id FROM frontier f JOIN site s ON
 -- name: dequeue_not_drawn
 DELETE FROM frontier WHERE (SELECT state FROM url WHERE id = url_id) <> 'queued';
 
--- name: set_worst_lag
-UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
-
 -- name: standing_sample
 -- Whether a sample decides which pages are requested.
 SELECT 1 AS stands FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL;
@@ -383,26 +369,12 @@ SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted';
 -- name: group_pace
 SELECT pace_of(g) FROM politeness_group g WHERE g.name = :name;
 
--- name: put_site_file
--- The newer answer stays, whichever worker writes it last.
-INSERT INTO site_file (site_id, path, purpose, fetched_at, status, body, note, valid_until, failures, failing_since,
-  moved_to)
-each_row(:site_id bigint, :path text, :purpose text, :fetched_at float8, :status text, :body bytea, :note text,
-  :valid_until float8, :failures int, :failing_since float8, :moved_to text)
-ON CONFLICT (site_id, path) DO UPDATE SET purpose = excluded.purpose, fetched_at = excluded.fetched_at,
-  status = excluded.status, body = excluded.body, note = excluded.note, valid_until = excluded.valid_until,
-  failures = excluded.failures, failing_since = excluded.failing_since, moved_to = excluded.moved_to
-WHERE excluded.fetched_at >= site_file.fetched_at;
-
 -- name: site_file
 SELECT path, purpose, fetched_at, status, body, note, valid_until, failures, failing_since, moved_to
 FROM site_file WHERE site_id = :site_id AND path = :path;
 
 -- name: hash_key
 SELECT key FROM hash_key;
-
--- name: make_hash_key
-INSERT INTO hash_key (id, key) VALUES (1, :key) ON CONFLICT DO NOTHING;
 
 -- name: site_number
 -- The number of a site, with the key of the hashes of its paths. No row: the store has no URL of the site.
@@ -440,9 +412,6 @@ SELECT 1 AS n FROM worker WHERE ended_at IS NULL LIMIT 1;
 
 -- name: body_location
 SELECT location, store_id FROM body_location;
-
--- name: set_body_location
-INSERT INTO body_location (location, store_id) VALUES (:location, :store_id);
 
 -- name: outside_between
 -- The bodies outside the database whose hashes are in a range.
@@ -486,13 +455,6 @@ SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claim
 -- name: rup_offer
 SELECT site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span
 FROM rup_offer WHERE site = :site;
-
--- name: put_rup_offer
-INSERT INTO rup_offer (site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span)
-VALUES (:site, :url, :found_at, :cgi, :authentifier, :latencies, :exclude, :include_only, :max_query_span)
-ON CONFLICT (site) DO UPDATE SET url = excluded.url, found_at = excluded.found_at, cgi = excluded.cgi,
-  authentifier = excluded.authentifier, latencies = excluded.latencies, exclude = excluded.exclude,
-  include_only = excluded.include_only, max_query_span = excluded.max_query_span;
 
 -- name: rup_servers
 SELECT site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, good_until,
@@ -616,10 +578,6 @@ UPDATE url AS u SET state = 'excluded', reason_code = t.reason_code, reason = t.
 FROM given(:reason_code text, :reason text, :id bigint)
 WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
 
--- name: set_lastmod
-UPDATE url AS u SET lastmod = t.lastmod FROM given(:lastmod float8, :id bigint)
-WHERE u.id = t.id;
-
 -- name: make_sitemap
 -- A URL known as a link is named as a sitemap before it was requested.
 UPDATE url AS u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
@@ -644,23 +602,9 @@ SELECT id, group_id FROM site WHERE id in_numbers(:sites);
 -- name: depths
 SELECT id, depth, kind FROM url WHERE id in_numbers(:numbers);
 
--- name: insert_answer
-INSERT INTO answer (id, headers, address, tls_version) each_row(:id bigint, :headers text, :address text,
-  :tls_version text) ON CONFLICT DO NOTHING;
-
--- name: insert_preferences
-INSERT INTO preference_set (id, said) each_row(:id bigint, :said text) ON CONFLICT DO NOTHING;
-
--- name: insert_tls
-INSERT INTO tls (id, version, cipher, certificate_until) each_row(:id bigint, :version text, :cipher text,
-  :certificate_until float8) ON CONFLICT DO NOTHING;
-
 -- name: count_fetched
 UPDATE site AS s SET fetched = s.fetched + t.pages FROM given(:pages bigint, :site_id bigint)
 WHERE s.id = t.site_id;
-
--- name: insert_robots_text
-INSERT INTO robots_text (sha256, body) each_row(:sha256 bytea, :body bytea) ON CONFLICT DO NOTHING;
 
 -- name: close_robots_copy
 -- A newer copy replaces the copy in force.
@@ -668,21 +612,8 @@ UPDATE robots_copy AS c SET valid_until = earliest(c.valid_until, t.now)
 FROM given(:now float8, :site_id bigint) JOIN site s ON s.id = t.site_id
 WHERE c.id = s.robots_id;
 
--- name: set_site_robots
-UPDATE site AS s SET robots_id = t.robots_id,
-  robots_until = t.robots_until, robots_needs = NULL, crawl_delay_s = t.crawl_delay_s, main_site = t.main_site
-FROM given(:robots_id bigint, :robots_until float8, :crawl_delay_s float8, :main_site text, :site_id bigint)
-WHERE s.id = t.site_id;
-
 -- name: drop_mirror
 DELETE FROM mirror WHERE site is_each_text(:site) AND evidence IN ('host', 'refuted');
-
--- name: drop_agent_servers
-DELETE FROM agent_server WHERE site_id is_each(:site_id);
-
--- name: insert_agent_server
-INSERT INTO agent_server (site_id, line, path, agent_server) each_row(:site_id bigint, :line bigint, :path text,
-  :agent_server text);
 
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
@@ -829,9 +760,6 @@ WHERE url_id is_each(:id) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
 UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
   language = NULL, noindex = 1
 WHERE url_id is_each(:id);
-
--- name: delete_object
-INSERT INTO object_to_delete (sha256) each_row(:sha256 bytea) ON CONFLICT DO NOTHING;
 
 -- name: bodies
 -- The bodies with the numbers in a JSON array.
@@ -1071,3 +999,54 @@ ORDER BY id LIMIT :limit;
 -- Reduce the addresses of requests for a JSON list of URLs to their sites.
 UPDATE request SET path = '', location = NULL WHERE purpose <> 'robots' AND (site_id, path) IN (
   SELECT site_of(id), path FROM url WHERE id in_numbers(:numbers));
+
+-- name: claimed_sites
+-- The next sites of claimed groups that have a URL to fetch now, each with its next URLs as JSON, nearest to a seed
+-- first. A site that has all its pages gets revisits only. As in ready_times, no walk over held back URLs.
+-- The sites of a group take turns by the number of pauses since the epoch: under a long pause a claim serves one request
+-- only, and would always serve the same site. Nothing more is read of the sites that are not chosen.
+WITH able AS (
+  SELECT s.id, s.group_id FROM site s
+  WHERE s.group_id in_numbers(:groups) AND s.robots_until <= :until AND s.rests_until <= :until
+    AND CASE WHEN s.fetched < page_limit(s)
+    THEN EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at = 0 AND depth < :below_depth)
+      OR EXISTS (SELECT 1 FROM frontier
+        WHERE site_id = s.id AND due_at > 0 AND due_at <= :until AND depth < :below_depth)
+    ELSE EXISTS (SELECT 1 FROM frontier by_revisits()
+      WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1) END),
+ordered AS (
+  SELECT able.id, row_number() OVER (PARTITION BY group_id ORDER BY able.id) - 1 AS place,
+    count(*) OVER (PARTITION BY group_id) AS sites, :until / latest(1.0, g.pause_s) AS pauses
+  FROM able CROSS JOIN politeness_group g WHERE g.id = able.group_id),
+turned AS (SELECT id, (place + sites - CAST(pauses AS INTEGER) % sites) % sites AS nth FROM ordered),
+chosen AS MATERIALIZED (SELECT id, nth FROM turned WHERE nth < :limit)
+SELECT claimed_site(s), s.group_id, page_limit(s) AS page_limit, robots_copy_of(r), robots_text_of(t),
+  (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
+      'hops', u.hops, 'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
+      'seen', CASE WHEN v.url_id IS NOT NULL THEN json_object('state', v.state, 'reason_code', v.reason_code,
+        'reason', v.reason, 'checked_at', v.checked_at, 'changes', v.changes, 'watched_s', v.watched_s,
+        'failures', v.failures,
+        'target', (SELECT t.name || r.path FROM url r JOIN site t ON t.id = site_of(r.id) WHERE r.id = u.target),
+        'hint', v.hint, 'version', coalesce(p.version, 0), 'status', p.status, 'etag', coalesce(v.etag, p.etag),
+        'last_modified', coalesce(v.last_modified, p.last_modified),
+        'content', lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))),
+        'text', lower(hex(p.text_sha256)), 'noindex', p.noindex, 'nofollow', p.nofollow,
+        'directives', p.directives) END)) FROM
+    (SELECT id AS url_id FROM url WHERE id = s.probe AND state = 'queued'
+     UNION ALL SELECT url_id FROM (
+       SELECT url_id FROM (SELECT url_id FROM frontier
+         WHERE site_id = s.id AND due_at = 0 AND s.fetched < page_limit(s) AND depth < :below_depth
+         ORDER BY depth, url_id LIMIT :limit) AS now
+       UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier
+         WHERE site_id = s.id AND due_at > 0 AND due_at <= :until AND s.fetched < page_limit(s)
+           AND depth < :below_depth ORDER BY due_at, depth, url_id LIMIT :limit) AS later LIMIT :limit) AS new
+     UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier by_revisits()
+       WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1 AND s.fetched >= page_limit(s)
+       ORDER BY due_at LIMIT :limit) AS again) q
+    JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT JOIN page p ON p.url_id = v.url_id) AS urls
+FROM chosen c CROSS JOIN site s
+LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id WHERE s.id = c.id ORDER BY c.nth;
+
+-- name: last_robots_copies
+-- The newest copies of a JSON list of sites.
+SELECT site_id, max(id) AS id FROM robots_copy WHERE site_id in_numbers(:sites) GROUP BY site_id;

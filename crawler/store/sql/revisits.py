@@ -32,10 +32,10 @@ from crawler.page.directives import asked_of
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
+from crawler.store.sql.contents import set_id
 from crawler.store.sql.offers import FoundOffer, Offers
-from crawler.store.sql.preferences import set_id
 from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.section import Access, StoreSection
+from crawler.store.sql.section import Access, StoreSection, are_idle
 from crawler.store.sql.tables import StoreStatements
 
 if TYPE_CHECKING:
@@ -207,8 +207,11 @@ class RevisitRows:
         await self._sql.execute_many("blank_versions", closed)
 
     async def sweep(self) -> None:
-        """Delete the bodies that no page names any more since their page said NOINDEX."""
-        if await self._sql.fetch("body_to_drop"):
+        """Delete the bodies that no page names any more since their page said NOINDEX.
+
+        Only while no worker is at work: on PostgreSQL, a commit may be about to name a body that was stored before.
+        """
+        if await self._sql.fetch("body_to_drop") and await are_idle(self._sql):
             await self._sql.execute("drop_outside")
             await self._sql.execute("sweep_bodies")
             await self._sql.clear("body_to_drop")

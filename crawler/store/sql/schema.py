@@ -58,8 +58,8 @@ def _arrays(arguments: str) -> str:
 #: - ``list_of(:l)`` is a subquery with the numbers of a list, ``list_of_texts(:l)`` one with its texts.
 #:   ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions.
 #: - A statement for many rows names their columns, with the types of PostgreSQL, where each column is an array:
-#:   ``each_row(:a text, :b int)`` are all rows, and ``given(:a text, :b int)`` is a table ``t`` of them with columns
-#:   ``a`` and ``b``. ``x is_each(:id)`` and ``x is_each_text(:name)`` are conditions on the one column.
+#:   ``given(:a text, :b int)`` is a table ``t`` of them with columns ``a`` and ``b``. ``x is_each(:id)`` and
+#:   ``x is_each_text(:name)`` are conditions on the one column.
 #: - ``latest`` and ``earliest`` are the greatest and the least of several values.
 #: - ``flag(:f)`` is a truth value, and ``setting(s)`` a value at the top of ``settings``.
 #: - ``latest_now`` is the given time, or that of the clock of the database if it is later. ``lease_clock`` is the time
@@ -81,7 +81,6 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "list_of_texts": "SELECT value FROM json_each({0})",
         "in_numbers": "IN (SELECT value FROM json_each({0}))",
         "in_texts": "IN (SELECT value FROM json_each({0}))",
-        "each_row": lambda given: f"VALUES ({', '.join(name for name, _ in _columns(given))})",
         "given": lambda given: f"(SELECT {', '.join(f'{name} AS {name[1:]}' for name, _ in _columns(given))}) AS t",
         "is_each": "= {0}",
         "is_each_text": "= {0}",
@@ -105,7 +104,6 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "list_of_texts": 'SELECT unnest(texts({0})) COLLATE "C"',
         "in_numbers": "= ANY(numbers({0}))",
         "in_texts": "= ANY(texts({0}))",
-        "each_row": lambda given: f"SELECT * FROM {_arrays(given)}",
         "given": lambda given: f"{_arrays(given)} AS t ({', '.join(name[1:] for name, _ in _columns(given))})",
         "is_each": "= ANY({0}::bigint[])",
         "is_each_text": "= ANY({0}::text[])",
@@ -205,7 +203,13 @@ def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
     if dialect == "sqlite":
         statements = {name: _without_given(sql) for name, sql in statements.items()}
     functions = {**_FUNCTIONS_OF_BOTH, **_FUNCTIONS_OF_STATEMENTS[dialect]}
-    return {name: render_calls(render_keys(sql), functions) for name, sql in statements.items()}
+    rendered = {name: render_calls(render_keys(sql), functions) for name, sql in statements.items()}
+    return rendered if dialect == "sqlite" else {name: _in_postgres(sql) for name, sql in rendered.items()}
+
+
+def _in_postgres(sql: str) -> str:
+    """A statement with the names that PostgreSQL has for functions of JSON."""
+    return sql.replace("json_object(", "json_build_object(").replace("json_group_array(", "json_agg(")
 
 
 def _without_given(sql: str) -> str:

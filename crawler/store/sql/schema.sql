@@ -219,12 +219,12 @@ CREATE TABLE frontier (                  -- exactly one row per queued URL
 CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit = 1;
 
 CREATE TABLE preference_set (            -- preferences about use; most pages state none, and many the same
-  id INTEGER PRIMARY KEY,                -- made from said (crawler/store/sql/preferences.py)
+  id INTEGER PRIMARY KEY,                -- made from said (crawler/store/sql/contents.py)
   said TEXT NOT NULL                     -- JSON: a list of crawler.model.Preference
 );
 
 CREATE TABLE answer (                    -- what the answers that brought pages have in common
-  id INTEGER PRIMARY KEY,                -- made from the rest (crawler/store/sql/answers.py)
+  id INTEGER PRIMARY KEY,                -- made from the rest (crawler/store/sql/contents.py)
   headers TEXT,                          -- JSON: those of store.headers, by lower-case name
   address TEXT,                          -- of the server
   tls_version TEXT
@@ -315,7 +315,7 @@ CREATE TABLE link (
 ) WITHOUT ROWID;
 
 CREATE TABLE tls (                       -- what the connections of a site have in common, until its certificate changes
-  id INTEGER PRIMARY KEY,                -- made from the rest (crawler/store/sql/tls.py)
+  id INTEGER PRIMARY KEY,                -- made from the rest (crawler/store/sql/contents.py)
   version TEXT NOT NULL,
   cipher TEXT NOT NULL,
   certificate_until REAL                 -- the end of the certificate; NULL: it was not verified

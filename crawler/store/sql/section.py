@@ -11,6 +11,14 @@ from crawler.store.sql.tables import StoreStatements
 from crawler.store.statements import Queries
 
 
+async def are_idle(sql: StoreStatements) -> bool:
+    """Whether no worker is at work, within a transaction. Then none begins before the end of the transaction."""
+    if await sql.fetch("worker_at_work"):
+        return False
+    await sql.execute("lock_workers")
+    return not await sql.fetch("worker_at_work")
+
+
 class Access(NamedTuple):
     """The way of a section to its database.
 

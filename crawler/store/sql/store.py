@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,6 +41,7 @@ from crawler.store.rows import (
     Waiting,
 )
 from crawler.store.sql.bodies import Bodies, find_url
+from crawler.store.sql.contents import answer_rows, set_rows
 from crawler.store.sql.control import Control
 from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
@@ -166,19 +167,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def empty(self, tables: Iterable[str]) -> None:
-        """Delete all rows of ``tables``."""
-
-    @abstractmethod
     def is_held(self) -> bool:
         """Whether a process may be writing to the store; False if certainly none is."""
 
     @abstractmethod
     async def close(self) -> None: ...
-
-    @abstractmethod
-    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows of another store into a table, in one transaction."""
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Retry an attempt as long as it may succeed. An error of a file is final, but for a disk that gets room."""
@@ -253,8 +246,7 @@ class Store(ABC):
                 "set_robots_until", until=0.0, needs=None, sites=json.dumps([row.site_id for row in rows])
             )
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
-            groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
-            await self._readiness.refresh({row.group_id for row in groups})
+            await self._readiness.refresh(await self._offers.groups_of(sites))
 
     async def register_in_run(self, run_id: int, now: float, *, at_work: bool) -> None:
         """Register for a run, as a worker or as a supervisor of workers that are about to start."""
@@ -397,7 +389,6 @@ class Store(ABC):
 
     # --- the frontier -------------------------------------------------------------------------
 
-    @retrying
     async def commit(self, batch: CommitBatch) -> CommitResult:
         """Store a batch, release its groups and claim others, in one transaction; renews the lease.
 
@@ -406,8 +397,22 @@ class Store(ABC):
         :class:`crawler.errors.LeaseLost` if another worker has ended this one; its ``committed`` says whether the
         batch was stored.
         """
+        bodies = bodies_of(batch)
+        stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
+        is_here = self.bodies.location is None
+        contents: dict[str, list[dict[str, object]]] = {
+            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
+            "preference_set": set_rows(batch.outcomes),
+            "answer": answer_rows(batch.outcomes),
+        }
+        return await self._commit(batch, contents)
+
+    @retrying
+    async def _commit(self, batch: CommitBatch, contents: dict[str, list[dict[str, object]]]) -> CommitResult:
+        """Store a batch, with the rows that it names by their content, by table."""
         async with self._writing():
             await self._workers.renew(batch, batch.now)
+            await self._committer.put_contents(contents)
             result = await self._committer.commit(batch)
         self._workers.commits += 1
         return result
@@ -787,6 +792,16 @@ class Store(ABC):
     async def begin_complete_snapshot(self) -> None:
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         await self.begin_snapshot()
+
+    async def empty(self, tables: Sequence[str]) -> None:
+        """Delete all rows of ``tables``."""
+        async with self._writing():
+            await self._sql.clear(*tables)
+
+    async def insert_rows(self, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of another store into a table, in one transaction."""
+        async with self._writing():
+            await self._sql.insert(table, rows, columns=columns)
 
     async def begin_copy(self, source: str) -> None:
         """Note that this store becomes a copy of another store."""

@@ -73,13 +73,16 @@ class StoreStatements(Statements):
         self._dialect = dialect
 
     async def insert(
-        self, table: str, rows: Iterable[Any], *, known: Known = None, columns: tuple[str, ...] = ()
+        self, table: str, rows: Iterable[Any], *, known: Known = None, newest: str = "", columns: tuple[str, ...] = ()
     ) -> None:
-        """Insert rows. ``columns`` are those of plain tuples."""
+        """Insert rows. ``columns`` are those of plain tuples.
+
+        No row replaces one with a greater value in the column ``newest``.
+        """
         rest = iter(rows)
         for first in rest:  # without rows there is nothing to execute
             names = columns or getattr(first, "_fields", None) or tuple(first)
-            sql = insert_statement(self._dialect, table, names, known, named=isinstance(first, Mapping))
+            sql = insert_statement(self._dialect, table, names, known, newest, named=isinstance(first, Mapping))
             await self._db.executemany(sql, chain([first], rest))
 
     async def update(self, table: str, rows: Iterable[Mapping[str, object]], key: str = "id") -> None:
@@ -101,7 +104,9 @@ class StoreStatements(Statements):
 
 
 @cache
-def insert_statement(dialect: Dialect, table: str, names: tuple[str, ...], known: Known, *, named: bool = True) -> str:
+def insert_statement(
+    dialect: Dialect, table: str, names: tuple[str, ...], known: Known = None, newest: str = "", *, named: bool = True
+) -> str:
     """The statement that inserts rows of these values, whose parameters have their names, or are ``?`` each."""
     numbered, other = _BY_SHA256.get(table, ("", ""))
     columns = [numbered if other and name == "sha256" else name for name in names]
@@ -119,6 +124,7 @@ def insert_statement(dialect: Dialect, table: str, names: tuple[str, ...], known
         key = tables(dialect)[table].key
         new = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
         end = f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {new}"
+        end += f" WHERE excluded.{newest} >= {table}.{newest}" if newest else ""
     return f"INSERT INTO {table} ({', '.join(columns)}) {rows}{end}"
 
 

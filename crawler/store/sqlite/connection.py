@@ -29,7 +29,6 @@ from crawler.errors import (
     UsageError,
 )
 from crawler.private_files import PRIVATE, make_private
-from crawler.store.bodies import compress
 from crawler.store.named_rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
 from crawler.store.sqlite.read_only import ReadOnlyConnection
@@ -106,7 +105,6 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
                 await _bring_up(db, path)
         elif version != SCHEMA_VERSION:
             await _bring_up_to_read(path)
-        await db.create_function("zstd", 1, compress, deterministic=True)
     except sqlite3.Error as error:
         await db.close()
         raise StoreError(_explain(path, error)) from error

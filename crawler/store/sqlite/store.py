@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +15,6 @@ from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.named_rows import Parameters
-from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.control import Control
 from crawler.store.sql.offers import Offers
@@ -23,7 +22,7 @@ from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
-from crawler.store.sql.store import Store, bodies_of
+from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.by_position import ByPosition
@@ -173,26 +172,11 @@ class SqliteStore(Store):
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)
 
-    async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        values = ", ".join("?" * len(columns))
-        async with self._writing():
-            await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
-
-    async def empty(self, tables: Iterable[str]) -> None:
-        async with self._writing():
-            for table in tables:
-                await self._db.execute(f"DELETE FROM {table}")
-
     def lock_fds(self) -> tuple[int, ...]:
         fd = None if self._lock is None else self._lock._context.lock_file_fd
         return () if fd is None else (fd,)
 
     # --- for Store -------------------------------------------------------------------------
-
-    async def commit(self, batch: CommitBatch) -> CommitResult:
-        if self.bodies.location is not None and (bodies := bodies_of(batch)):
-            await self._retry(lambda: self.bodies.stored(bodies))
-        return await super().commit(batch)
 
     async def _end_crashed(self, now: float) -> None:
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
@@ -202,7 +186,7 @@ class SqliteStore(Store):
     def _committer(self) -> Committer:
         from crawler.store.sql.commit import Committer  # only a crawl commits
 
-        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
+        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

@@ -15,7 +15,6 @@ from crawler.engine.loop import (
     COMMIT_AGE_S,
     POLL_EVERY_S,
     Commit,
-    Frontier,
     Gather,
     Idle,
     Step,
@@ -29,7 +28,6 @@ from crawler.store.rows import Waiting
 NOW = 1000.0
 LATER = Waiting("b.test", NOW + 60, "")
 READY = Waiting("b.test", NOW, "")
-NOTHING, OTHERS = Frontier(None, others_at_work=False), Frontier(None, others_at_work=True)
 EITHER = (False, True)
 
 
@@ -44,14 +42,16 @@ def works() -> Iterator[Work]:
 
 def idles() -> Iterator[Idle]:
     """Every situation in which nothing is claimed, with a few values of each number."""
-    frontiers = None, NOTHING, OTHERS, Frontier(LATER, others_at_work=False), Frontier(READY, others_at_work=False)
-    times = NOW - 1, NOW, NOW + 5, math.inf
-    for frontier, reached, revisits, only, none_added, add_at, others, horizon_s in product(
-        frontiers, EITHER, EITHER, EITHER, EITHER, times, EITHER, (0.1, 1.0)
+    for ready, others, none_added, add_at, has_others, horizon_s, ends_at in product(
+        (None, LATER, READY),
+        EITHER,
+        EITHER,
+        (NOW - 1, NOW, NOW + 5, math.inf),
+        EITHER,
+        (0.1, 1.0),
+        (NOW + 30, math.inf),
     ):
-        if revisits or not only:
-            for ends_at in (NOW + 30, math.inf):
-                yield Idle(NOW, frontier, reached, revisits, only, none_added, add_at, others, horizon_s, ends_at)
+        yield Idle(NOW, ready, others, none_added, add_at, has_others, horizon_s, ends_at)
 
 
 def work(**facts: Any) -> Work:
@@ -61,8 +61,8 @@ def work(**facts: Any) -> Work:
 
 
 def idle(**facts: Any) -> Idle:
-    """The situation in which nothing is known, but for these facts."""
-    return replace(Idle(NOW, None, False, False, False, False, math.inf, False, 1.0, math.inf), **facts)
+    """The situation in which nothing is queued, but for these facts."""
+    return replace(Idle(NOW, None, False, False, math.inf, False, 1.0, math.inf), **facts)
 
 
 # --- while there is work ------------------------------------------------------------------------
@@ -137,24 +137,20 @@ def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
 @pytest.mark.parametrize(
     ("seen", "decision"),
     [
-        (idle(page_limit_reached=True), Step.CONCLUDE),
-        (idle(page_limit_reached=True, revisits_enabled=True), Step.ADMIT_REVISITS_ONLY),
-        (idle(page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.POLL),
-        (idle(), Step.POLL),
-        (idle(frontier=Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
-        (idle(frontier=Frontier(READY, others_at_work=False)), Step.CLAIM),
-        (idle(frontier=Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + POLL_EVERY_S, LATER)),
-        (idle(frontier=Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
-        (idle(frontier=Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
-        (idle(frontier=Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
-        (idle(frontier=Frontier(LATER, others_at_work=False), ends_at=NOW + 30), Step.ADD_WORK),
-        (idle(frontier=Frontier(LATER, others_at_work=False), ends_at=NOW + 30, nothing_added=True), Step.CONCLUDE),
-        (idle(frontier=Frontier(LATER, others_at_work=True), ends_at=NOW + 30), Wait(NOW + POLL_EVERY_S)),
-        (idle(frontier=OTHERS), Wait(NOW + POLL_EVERY_S)),
-        (idle(frontier=OTHERS, adds_work_at=NOW), Step.ADD_WORK),
-        (idle(frontier=NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
-        (idle(frontier=NOTHING), Step.ADD_WORK),
-        (idle(frontier=NOTHING, nothing_added=True), Step.CONCLUDE),
+        (idle(ready=LATER), Wait(NOW + 59, LATER)),
+        (idle(ready=READY), Step.CLAIM),
+        (idle(ready=LATER, others_at_work=True, has_other_workers=True), Wait(NOW + POLL_EVERY_S, LATER)),
+        (idle(ready=LATER, adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
+        (idle(ready=LATER, adds_work_at=NOW), Step.ADD_WORK),
+        (idle(ready=READY, adds_work_at=NOW - 5), Step.CLAIM),
+        (idle(ready=LATER, ends_at=NOW + 30), Step.ADD_WORK),
+        (idle(ready=LATER, ends_at=NOW + 30, nothing_added=True), Step.CONCLUDE),
+        (idle(ready=LATER, others_at_work=True, ends_at=NOW + 30), Wait(NOW + POLL_EVERY_S)),
+        (idle(others_at_work=True), Wait(NOW + POLL_EVERY_S)),
+        (idle(others_at_work=True, adds_work_at=NOW), Step.ADD_WORK),
+        (idle(adds_work_at=NOW + 5), Step.ADD_WORK),
+        (idle(), Step.ADD_WORK),
+        (idle(nothing_added=True), Step.CONCLUDE),
     ],
 )
 def test_what_follows_when_nothing_is_claimed(seen: Idle, decision: Step | Wait) -> None:
@@ -167,10 +163,9 @@ def test_each_step_is_taken_in_some_situation() -> None:
 
 def test_a_crawl_is_concluded_only_when_nothing_can_come() -> None:
     for seen in idles():
-        if when_idle(seen) is Step.CONCLUDE and not (seen.page_limit_reached and not seen.revisits_enabled):
-            assert seen.frontier is not None
-            assert not seen.frontier.others_at_work
-            assert seen.frontier.ready is None or seen.frontier.ready.until > seen.ends_at
+        if when_idle(seen) is Step.CONCLUDE:
+            assert not seen.others_at_work
+            assert seen.ready is None or seen.ready.until > seen.ends_at
             assert seen.nothing_added
 
 
@@ -179,8 +174,7 @@ def test_work_is_added_in_time_and_not_before_a_group_that_is_ready() -> None:
         decision = when_idle(seen)
         if decision is Step.ADD_WORK:
             assert not seen.nothing_added
-            assert seen.frontier is not None
-            assert seen.frontier.ready is not READY
+            assert seen.ready is not READY
         if isinstance(decision, Wait) and decision.waiting_for is LATER and not seen.nothing_added:
             assert decision.until is not None
             assert decision.until <= seen.adds_work_at
@@ -193,18 +187,3 @@ def test_every_wait_has_an_end_and_other_workers_are_looked_for_within_a_second(
             assert decision.until > seen.now
             if seen.has_other_workers or decision.waiting_for is None:
                 assert decision.until <= seen.now + POLL_EVERY_S
-
-
-def test_the_steps_come_to_an_end() -> None:
-    for first in idles():
-        seen, taken = first, list[Step]()
-        while (decision := when_idle(seen)) in (Step.POLL, Step.ADMIT_REVISITS_ONLY, Step.ADD_WORK):
-            assert decision not in taken
-            taken.append(decision)
-            match decision:
-                case Step.POLL:
-                    seen = replace(seen, frontier=NOTHING)
-                case Step.ADMIT_REVISITS_ONLY:
-                    seen = replace(seen, revisits_only=True)
-                case Step.ADD_WORK:
-                    seen = replace(seen, nothing_added=True)

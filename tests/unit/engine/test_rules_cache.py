@@ -17,7 +17,6 @@ from crawler.engine.main_sites import MainSites
 from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.rules_cache import RulesCache
-from crawler.frontier.politeness import GroupBy
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
 from crawler.robots.response import RobotsSettings
@@ -28,7 +27,7 @@ from tests.records import replace
 
 def cache_of(reader: RobotsReader | None = None, store: Any = None) -> RulesCache:
     """An empty cache."""
-    policy, clock = RobotsPolicy(RobotsSettings(), "fig", GroupBy.HOST), SystemClock()
+    policy, clock = RobotsPolicy(RobotsSettings(), "fig"), SystemClock()
     return RulesCache(policy, None, store, MainSites(store, clock, None), reader or ReaderInProcess())
 
 

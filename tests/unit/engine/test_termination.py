@@ -11,13 +11,13 @@ from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.page_counter import PageCounter
 from crawler.engine.progress import Progress
 from crawler.engine.termination import conclude
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 
-ROBOTS = RobotsPolicy(RobotsSettings(), "figtree", GroupBy.HOST)
+ROBOTS = RobotsPolicy(RobotsSettings(), "figtree")
 POLICY = CrawlPolicy(LimitSettings(), PolitenessSettings(), RequestSettings(), ROBOTS)
 OUT = (State.EXCLUDED, "matches --exclude")
 
