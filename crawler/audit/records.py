@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from crawler.errors import Setting, UsageError
 from crawler.frontier.hours import window
 from crawler.frontier.politeness import PolitenessSettings
@@ -160,7 +162,7 @@ class RunRecord:
                 settings=settings,
                 is_auxiliary="auxiliary_run" in kept,
             )
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, msgspec.ValidationError) as error:
             raise UsageError(
                 f"run {row['run']}: its settings cannot be read ({error}), so nothing can be proven"
             ) from None

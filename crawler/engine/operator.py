@@ -155,10 +155,10 @@ class OperatorListener:
             await readmit(store, scope, WIDENED)
         is_known = await store.find(url) is not None
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
-        if is_known:
-            await store.expire_robots_of([split(url).site], self._context.clock.now())
+        if is_known:  # as of the time of the order: another worker may have carried it out
+            await store.expire_robots_of([split(url).site], order.asked_at)
             per_site = policy.limits.max_pages_per_site
-            await visit_again(store, scope, [url], policy.revisit, per_site, self._context.clock.now())
+            await visit_again(store, scope, [url], policy.revisit, per_site, order.asked_at)
         await store.control.done(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:

@@ -31,23 +31,17 @@ _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _MOST_SHOWN = 5  # at the end of a run, and in its summary
 _LONGEST_SHOWN = 300  # characters
 _AT_ONCE = 20  # URLs of one command
-
-
-class Command(StrEnum):
-    """The command that mends a seed, or shows more of it. It works also while a run is on."""
-
-    QUEUE = "control queue"
-    BLOCK = "control block"
-    WHY = "why"
+#: The commands that mend a seed, or show more of it. They work also while a run is on.
+QUEUE, BLOCK, WHY = "control queue", "control block", "why"
 
 
 class Outcome(StrEnum):
     """What became of a seed, as the view ``seeds`` says it; first what needs a person."""
 
     meaning: str
-    command: Command | None  # None: it needs no person
+    command: str | None  # None: it needs no person
 
-    def __new__(cls, value: str, meaning: str = "", command: Command | None = None) -> Self:
+    def __new__(cls, value: str, meaning: str = "", command: str | None = None) -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning, member.command = meaning, command
@@ -58,33 +52,21 @@ class Outcome(StrEnum):
         """The code in words."""
         return self.value.replace("_", " ")
 
-    NO_SUCH_HOST = "no_such_host", "the host has no address: queue the right URL, or try it again", Command.QUEUE
-    LEFT_SCOPE = "left_scope", "redirected out of the scope: queue the address that it leads to", Command.QUEUE
-    NOT_FOUND = "not_found", "there is no page: queue the address of another page", Command.QUEUE
-    SILENT = "silent", "no answer: queue the URL with the right port, or try it again", Command.QUEUE
-    DEFERRED = (
-        "deferred",
-        "its robots.txt cannot be had, so nothing else is requested: tell the owner, or wait",
-        Command.WHY,
-    )
-    NOT_REACHED = (
-        "not_reached",
-        "not reached before the sampling frame was closed: tell the owner, or draw with a longer sample.frame_patience",
-        Command.WHY,
-    )
-    CERTIFICATE = (
-        "certificate",
-        "no secure connection: trust its certificate authority, or try it again",
-        Command.QUEUE,
-    )
-    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer: try it again", Command.QUEUE
-    REDIRECTS = "redirects", "its redirects or main sites lead to no page", Command.WHY
-    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port", Command.BLOCK
-    OTHER_TYPE = "other_type", "another kind than the crawl reads", Command.WHY
-    OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out", Command.WHY
-    WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site", Command.WHY
-    CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it", Command.WHY
-    SKIPPED = "skipped", "a line that is no URL: queue what was meant, or correct it in the list", Command.QUEUE
+    NO_SUCH_HOST = "no_such_host", "the host has no address: queue the right URL, or try it again", QUEUE
+    LEFT_SCOPE = "left_scope", "redirected out of the scope: queue the address that it leads to", QUEUE
+    NOT_FOUND = "not_found", "there is no page: queue the address of another page", QUEUE
+    SILENT = "silent", "no answer: queue the URL with the right port, or try it again", QUEUE
+    DEFERRED = "deferred", "no robots.txt so far, so nothing else is requested: tell the owner, or wait", WHY
+    NOT_REACHED = "not_reached", "not reached before the sampling frame was closed (sample.frame_patience)", WHY
+    CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again", QUEUE
+    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer: try it again", QUEUE
+    REDIRECTS = "redirects", "its redirects or main sites lead to no page", WHY
+    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port", BLOCK
+    OTHER_TYPE = "other_type", "another kind than the crawl reads", WHY
+    OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out", WHY
+    WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site", WHY
+    CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it", WHY
+    SKIPPED = "skipped", "a line that is no URL: queue what was meant, or correct it in the list", QUEUE
     BLOCKED = "blocked", "blocked by the operator"
     FORGOTTEN = "forgotten", "forgotten by the operator"
     HELD_BACK = "held_back", "a limit holds it back"
@@ -136,7 +118,7 @@ class Seed(NamedTuple):
         """Whether all its replacements are among ``seeds``. A skipped line is no seed: the view leaves it out then."""
         return self.reason_code is not None and bool(self.replacements) and all(u in seeds for u in self.replacements)
 
-    def remedy(self) -> tuple[Command, tuple[str, ...]] | None:
+    def remedy(self) -> tuple[str, tuple[str, ...]] | None:
         """The command that mends it, or that shows more, with the URLs; ``None`` if there is none.
 
         A seed that is still tried needs no command to be requested again.
@@ -144,11 +126,11 @@ class Seed(NamedTuple):
         command, urls = self.outcome.command, self.replacements
         if not self.needs_person or command is None or (self.reason_code is None and not urls):
             return None
-        if command is Command.QUEUE and not urls and self.robots_problem is not None:
-            command = Command.WHY
-        if command is Command.BLOCK:
+        if command is QUEUE and not urls and self.robots_problem is not None:
+            command = WHY
+        if command is BLOCK:
             return command, (split(self.leads_to or self.url).site,)
-        again = self.url if command is Command.QUEUE else self.leads_to or self.url
+        again = self.url if command is QUEUE else self.leads_to or self.url
         return command, urls or (again,)
 
     def describe(self, now: float) -> str:
@@ -188,7 +170,7 @@ class Ledger(NamedTuple):
         found = seed.remedy()
         return None if found is None else self._command(*found)
 
-    def _command(self, command: Command, urls: Iterable[str]) -> str:
+    def _command(self, command: str, urls: Iterable[str]) -> str:
         return f"crawler {command} {' '.join(map(quote, urls))}{db_argument(self.db)}"
 
     def counts(self) -> dict[Outcome, int]:
@@ -246,17 +228,23 @@ class Ledger(NamedTuple):
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
         return said
 
-    def commands(self, seeds: Iterable[Seed]) -> list[str]:
-        """The commands for ``seeds`` without a replacement: one for several that are queued again, or looked into."""
-        urls: dict[Command, list[str]] = {}
+    def by_command(self, seeds: Iterable[Seed]) -> Iterator[tuple[list[Seed], list[str]]]:
+        """``seeds`` with the same replacement, and its command; at last the others, which share commands."""
+        groups: dict[tuple[str, ...], list[Seed]] = {}
         for seed in seeds:
-            if (found := seed.remedy()) is not None and not seed.replacements:
-                urls.setdefault(found[0], []).extend(found[1])
-        return [
+            groups.setdefault(seed.replacements, []).append(seed)
+        others = groups.pop((), [])
+        for group in groups.values():
+            yield group, [short(command) for seed in group[:1] if (command := self.remedy(seed))]
+        urls: dict[str, list[str]] = {}
+        for found in filter(None, (seed.remedy() for seed in others)):
+            urls.setdefault(found[0], []).extend(found[1])
+        commands = [
             self._command(command, batch)
             for command, found in urls.items()
-            for batch in ([["SEED"]] if command is Command.WHY else _batches(list(dict.fromkeys(found))))
+            for batch in ([["SEED"]] if command == WHY else _batches(list(dict.fromkeys(found))))
         ]
+        yield others, commands
 
 
 def in_order(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
@@ -350,13 +338,12 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
         listed = [seed for seed in seeds if all_seeds or seed.needs_person]
         console.print()
         console.print(Text(f"{outcome.label} ({many(count, 'seed')}): {outcome.meaning}", style="bold"))
-        for seed in listed:
-            pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
-            console.print(Text(f"  {short(seed.url)}  {short(seed.describe(ledger.at))}{pages}", overflow="fold"))
-            if seed.replacements and (remedy := ledger.remedy(seed)):
-                console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted
-        for command in ledger.commands(listed):
-            console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
+        for group, commands in ledger.by_command(listed):
+            for seed in group:
+                pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
+                console.print(Text(f"  {short(seed.url)}  {short(seed.describe(ledger.at))}{pages}", overflow="fold"))
+            for command in commands:  # a line that can be pasted
+                console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
         if rest := [seed for seed in seeds if not all_seeds and not seed.needs_person]:
             pages = f"{sum(seed.pages for seed in rest):,} pages on their sites"
             others = f", and seeds in their place{'s' if len(rest) > 1 else ''}" if outcome.command else ""

@@ -7,7 +7,6 @@ import io
 import logging
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -54,9 +53,7 @@ from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stored import differing, settings_stored_at
-from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
-from crawler.store.rows import Counts
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -64,7 +61,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.run")
 _warn = partial(tell, level=logging.WARNING)
 
-_COUNT_WITHIN_S = 0.7  # at a forced end
 _VALUES_SHOWN = 3  # of a list that an earlier run was given
 
 
@@ -360,26 +356,11 @@ def _tell_failure(error: Exception) -> None:
 
 
 def _print_forced_end(settings: Settings, crawl: Watched, clock: SystemClock) -> None:
-    """Print the summary of the last commit in a thread of its own, without the event loop and the store of the run.
+    """Print what this process knows of the run, without its event loop and its store, which may be stuck.
 
-    Nothing here waits for a lock of another thread, which may be stuck: the text is made first, and written at once.
+    Nothing here waits for a lock of another thread: the text is made first, and written at once.
     """
-    counts: list[Counts] = []
-
-    async def count() -> None:
-        with suppress(CrawlerError, TimeoutError):
-            async with asyncio.timeout(_COUNT_WITHIN_S):
-                store = await open_store(settings, read_only=True)
-                try:
-                    counts.append(await store.counts())
-                finally:
-                    await store.close()
-
-    counting = threading.Thread(target=asyncio.run, args=(count(),), daemon=True)
-    counting.start()
-    counting.join(_COUNT_WITHIN_S)
-    end = RunEnd(EndCode.FORCED)
-    result = summary(crawl, counts[0] if counts else None, end, shown(settings.store.db), clock.now())
+    result = summary(crawl, None, RunEnd(EndCode.FORCED), shown(settings.store.db), clock.now())
     if settings.output.json:
         text = f"{to_json(result)}\n"
     else:

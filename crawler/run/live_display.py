@@ -311,7 +311,7 @@ def summary(
 ) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` and ``sites`` count the whole store.
 
-    They are ``None`` without ``counts``: the store did not answer in time. ``seeds`` is the ledger in short.
+    They are ``None`` without ``counts``, at a forced end. ``seeds`` is the ledger in short.
     """
     progress = crawl.progress
     return {
@@ -364,7 +364,7 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
         rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
     if urls is None:
-        rows.append(("Store", f"{result['db']}: did not answer in time; `crawler status` counts what it holds"))
+        rows.append(("Store", f"{result['db']}: `crawler status` counts what it holds"))
     else:
         rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
     if urls is not None:

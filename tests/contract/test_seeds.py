@@ -11,8 +11,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.inspect.seeds import Outcome as Became
 from crawler.inspect.seeds import Seed, read_ledger
-from crawler.model import RobotsAction, State
-from crawler.reasons import Reason, ReasonCode
+from crawler.model import State
 from crawler.store.rows import SkippedSeed
 from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
 from tests.reasons import reason
@@ -94,27 +93,13 @@ async def test_the_skipped_lines_of_a_list_are_those_of_its_last_reading(harness
     assert await listed() == []
 
 
-@pytest.mark.parametrize(
-    ("status", "outcome", "given_up"),
-    [
-        ("dns_no_name", Became.NO_SUCH_HOST, Became.NO_SUCH_HOST),
-        ("connect", Became.SILENT, Became.SILENT),
-        ("timeout", Became.SILENT, Became.SILENT),
-        ("503", Became.DEFERRED, Became.BAD_ANSWER),
-    ],
-)
-async def test_a_seed_without_an_answer_so_far_says_what_was_seen(
-    harness: Harness, status: str, outcome: Became, given_up: Became
-) -> None:
+async def test_a_seed_without_an_answer_so_far_says_what_was_seen(harness: Harness) -> None:
     await harness.seed(A)
     ((site,),) = [claim.sites.values() for claim in await harness.claim()]
-    copy = replace(deferred(harness.now - 5, harness.now + 60), status=status, failures=2, note="what was seen")
+    copy = replace(deferred(harness.now - 5, harness.now + 60), status="connect", failures=2, note="what was seen")
     await harness.news(site.id, site.name, copy)
     (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
-    assert (seed.outcome, seed.robots_problem, seed.robots_attempts) == (outcome, "what was seen", 2)
-    await harness.news(site.id, site.name, replace(copy, action=RobotsAction.GIVEN_UP))
-    (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
-    assert (seed.outcome, seed.reason_code) == (given_up, ReasonCode.ROBOTS_GIVEN_UP), "before its URL is claimed"
+    assert (seed.outcome, seed.robots_problem, seed.robots_attempts) == (Became.SILENT, "what was seen", 2)
 
 
 async def test_a_wait_names_the_site_that_a_block_would_leave_out(harness: Harness) -> None:
@@ -149,19 +134,3 @@ async def test_a_host_that_takes_the_place_of_a_seed_is_kept(harness: Harness) -
         await harness.finish(claim, *moved)
     assert await harness.store.adopted_hosts() == ["www.a.test"], "once, whatever leads there"
     assert sorted(await harness.store.seeds()) == [A, B], "the target of a seed's redirect is not named by the user"
-
-
-@pytest.mark.parametrize(
-    ("state", "code"),
-    [
-        (State.FAILED, ReasonCode.WALL),
-        (State.FAILED, ReasonCode.PAYMENT_REQUIRED),
-        (State.EXCLUDED, ReasonCode.REFUSED_AT_THE_EDGE),
-    ],
-)
-async def test_a_walled_seed_is_told_from_a_silent_one(harness: Harness, state: State, code: ReasonCode) -> None:
-    await harness.seed(A)
-    (claim,) = await harness.claim()
-    await harness.finish(claim, Outcome(claim.urls[0], state, Reason(code, "evidence")))
-    (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
-    assert seed.outcome is Became.WALLED

@@ -110,7 +110,9 @@ def test_a_hint_that_is_ignored_says_why(begun: LoopbackWeb, db_path: Path) -> N
     ended = here("hint", new, "--db", db_path)
     assert "0 URLs new, 1 ignored" in ended.out
     why = "scope: b.test is not the domain of a seed (--scope domain)"
-    assert ended.err == f"crawler: {new} is ignored: {why}; `crawler run {new} --db {db_path}` adds a seed\n"
+    assert (
+        ended.err == f"crawler: {new} is ignored: {why}; `crawler control queue {new} --db {db_path}` makes it a seed\n"
+    )
     assert new in json.loads(here("hint", new, "--json", "--db", db_path).out)["refused"]
 
 

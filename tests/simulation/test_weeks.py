@@ -23,8 +23,7 @@ from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
 from crawler.frontier.operator import Command
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.inspect.seeds import Command as Remedy
-from crawler.inspect.seeds import Ledger, Outcome, read_ledger
+from crawler.inspect.seeds import QUEUE, Ledger, Outcome, read_ledger
 from crawler.reasons import EndCode, ErrorKind
 from crawler.settings.changes import note_skipped
 from crawler.settings.seeds import all_seeds
@@ -258,7 +257,7 @@ async def three_weeks(clock: VirtualClock, folder: Path, seeds: int) -> Seen:
             await weeks.copy(weeks.db, folder / "backup.db")
     log, ledger = list(served.log), await weeks.ledger()
     for seed in ledger.open:
-        if (found := seed.remedy()) is not None and found[0] is Remedy.QUEUE:
+        if (found := seed.remedy()) is not None and found[0] == QUEUE:
             for url in found[1]:
                 await give_order(weeks.db, Command.QUEUE, url, clock)
     await weeks.run(has_orders=True)

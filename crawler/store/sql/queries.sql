@@ -666,9 +666,9 @@ WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT flag(:u
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: expire_robots_of
--- Expire the copies in force at a JSON list of sites, also of sites that were given up, but for those that refuse.
+-- Expire the copies of before a time at a JSON list of sites, also of sites that were given up, but for those that refuse.
 UPDATE robots_copy SET valid_until = earliest(valid_until, :now)
-WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted', 'given_up') AND status <> 'wall'
+WHERE valid_until > :now AND fetched_at < :now AND action IN ('parse', 'free', 'restricted', 'given_up') AND status <> 'wall'
   AND id IN (SELECT robots_id FROM site WHERE name in_texts(:sites));
 
 -- name: end_robots_wait

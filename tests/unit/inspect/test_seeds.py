@@ -54,6 +54,14 @@ def test_a_robots_txt_that_fails_is_an_outcome_of_its_own() -> None:
     given_up = {"503": "bad_answer", "dns_no_name": "no_such_host", "timeout": "silent"}
     code = ReasonCode.ROBOTS_GIVEN_UP
     assert {status: outcomes(State.FAILED, status)[code] for status in given_up} == given_up
+    before = {status: outcomes(State.QUEUED, status, "given_up")[ReasonCode.NEW] for status in given_up}
+    assert before == given_up, "the URL was not claimed since"
+
+
+def test_a_walled_seed_is_told_from_a_silent_one() -> None:
+    failed = outcomes(State.FAILED)
+    assert {failed[ReasonCode.WALL], failed[ReasonCode.PAYMENT_REQUIRED]} == {Outcome.WALLED}
+    assert outcomes(State.EXCLUDED)[ReasonCode.REFUSED_AT_THE_EDGE] is Outcome.WALLED
 
 
 def test_a_site_that_a_frame_was_closed_without_is_not_taken_for_sampled() -> None:
@@ -63,7 +71,7 @@ def test_a_site_that_a_frame_was_closed_without_is_not_taken_for_sampled() -> No
     assert one.describe(100.0) == "frame; robots.txt: 503 (2 attempts since 1970-01-01T00:00:00Z)"
 
 
-def outcomes(state: State, robots_status: str | None = None) -> dict[ReasonCode, Outcome]:
+def outcomes(state: State, robots_status: str | None = None, action: str = "defer") -> dict[ReasonCode, Outcome]:
     """What the view says of a seed in this state, for each reason."""
     db = sqlite3.connect(":memory:")
     db.executescript(schema("sqlite"))
@@ -71,7 +79,7 @@ def outcomes(state: State, robots_status: str | None = None) -> dict[ReasonCode,
     db.execute("INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (0, 'http://a.test', '', '', 1)")
     if robots_status is not None:
         copy = "INSERT INTO robots_copy (id, site_id, action, status, fetched_at, valid_from, valid_until) VALUES "
-        db.execute(f"{copy}(1, 0, 'defer', ?, 0, 0, 0)", [robots_status])
+        db.execute(f"{copy}(1, 0, ?, ?, 0, 0, 0)", [action, robots_status])
         db.execute("UPDATE site SET robots_id = 1")
     row = "INSERT INTO url (id, path, state, reason_code, depth, seed) VALUES (?, ?, ?, ?, 0, 1)"
     codes = list(ReasonCode)
@@ -180,7 +188,7 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
         render(ledger(*[seed(Outcome.LEFT_SCOPE, leads_to=long)] * 12, SEED), console, all_seeds=False)
     lines = shown.get().splitlines()
     assert lines[0] == "13 seeds, 12 need a person"
-    assert lines.count(f"    crawler control queue {long} --db c.db") == 12, "a command is not broken into lines"
+    assert lines.count(f"    crawler control queue {long} --db c.db") == 1, "once, and not broken into lines"
     assert lines[-3:] == [
         "  1 seed, 3 pages on their sites (--all lists them)",
         "",
@@ -190,7 +198,9 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
 
 def test_seeds_with_the_same_remedy_share_a_command() -> None:
     silent = [seed(Outcome.SILENT, url=f"http://{n}.test/") for n in range(22)]
-    commands = ledger().commands([*silent, *[seed(Outcome.SILENT, robots_problem="x")] * 30, seed(Outcome.NOT_FOUND)])
+    waits, moved = [seed(Outcome.SILENT, robots_problem="x")] * 30, [seed(Outcome.NOT_FOUND)] * 2
+    (first, front), (_, commands) = ledger().by_command([*silent, *moved, *waits])
+    assert (len(first), front) == (2, ["crawler control queue http://a.test/ --db c.db"])
     urls = [f"http://{n}.test/" for n in range(22)]
     assert commands == [
         f"crawler control queue {' '.join(urls[:20])} --db c.db",
