@@ -239,10 +239,6 @@ class Dataset:
         """The buckets whose tasks a worker has claimed, and that are not done."""
         return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
 
-    def is_finished(self, number: int) -> bool:
-        """Whether each task of a round that a worker has claimed is done."""
-        return not self.unfinished(number)
-
     def take_address(self, number: int, network: str, task: str) -> bool:
         """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""
         return self.objects.create(f"rounds/{number:06}/addresses/{network.replace('/', '_')}", task.encode())
