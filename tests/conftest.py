@@ -141,8 +141,15 @@ def reads_here() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def postgres(shared_postgres: Cluster) -> Iterator[Cluster]:
+    """The PostgreSQL server of the session; the databases that a test makes are dropped after it."""
+    with shared_postgres.databases_of_a_test():
+        yield shared_postgres
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Cluster:
+def shared_postgres() -> Cluster:
     """The PostgreSQL server of all processes of the session; a test that ends a server has its own."""
     from tests.postgres import binaries, shared
 

@@ -24,7 +24,7 @@ _HEAD = """\
 # Commands
 
 Every command prints its result to standard output and errors to standard error. `crawler COMMAND --help` prints the
-text below. This page is generated from it by `python -m tests.docs`.
+text below, and the line about `-h, --help`. This page is generated from it by `python -m tests.docs`.
 """
 
 _REASONS = """\
@@ -75,8 +75,8 @@ def _options(word: str, command: click.Command, parent: click.Context | None) ->
 def _helps(word: str, command: click.Command, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     settings = command.context_settings | {"terminal_width": _WIDTH}
     context = click.Context(command, parent=parent, info_name=word, **settings)
-    lines = command.get_help(context).splitlines()
-    yield context.command_path, "".join(f"{line.rstrip()}\n" for line in lines)
+    lines = (line.rstrip() for line in command.get_help(context).splitlines() if "-h, --help" not in line)
+    yield context.command_path, "\n".join([*lines, ""]).replace("\nOptions:\n\n", "\n").removesuffix("\nOptions:\n")
     if isinstance(command, click.Group):
         for inner_word in command.list_commands(context):
             inner = command.get_command(context, inner_word)

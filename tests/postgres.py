@@ -25,8 +25,10 @@ from urllib.parse import quote
 _ROOT = Path(__file__).parents[1]
 #: Whom a server that root may not run is run as; Debian's package makes this user.
 _USER = "postgres"
-#: Free memory for the files of a server of a whole session: 9 MB for each database that a test makes.
-_ROOM_BYTES = 5 << 30
+#: Free memory for the files of a server of a whole session: 9 MB for each of its databases.
+_ROOM_BYTES = 2 << 30
+#: How many databases that no test needs any more are dropped at once: a statement each, but one process for all.
+_DROPPED_AT_ONCE = 10
 #: The database that :meth:`Cluster.make_store` copies.
 _STORE = "store"
 
@@ -50,6 +52,8 @@ class Cluster:
         self._binaries = found
         self.folder = folder
         self._port = port
+        self._made: list[str] = []
+        self._needless: list[str] = []
 
     def make(self, *settings: str) -> None:
         """Make the files of the server, and start it. It listens on TCP only if it has a port."""
@@ -99,7 +103,19 @@ class Cluster:
         # Copying files takes half of what logging all pages takes. Before version 15 there is nothing else.
         logs_pages = int((self.folder / "data" / "PG_VERSION").read_text()) >= 15
         self.psql(f"CREATE DATABASE {name} TEMPLATE {template}" + " STRATEGY file_copy" * logs_pages)
+        self._made.append(name)
         return self.url(name)
+
+    @contextmanager
+    def databases_of_a_test(self) -> Iterator[None]:
+        """Drop the databases that are made in the context, after it, some contexts at once."""
+        before = len(self._made)
+        yield
+        self._needless += self._made[before:]
+        del self._made[before:]
+        if len(self._needless) >= _DROPPED_AT_ONCE:
+            self.psql(*(f"DROP DATABASE {name} WITH (FORCE)" for name in self._needless))
+            self._needless.clear()
 
     def make_store(self) -> str:
         """The URL of a new database with the tables of an empty store. A server of :func:`shared` can make it."""
@@ -117,10 +133,11 @@ class Cluster:
         """The name of the database in a URL of this cluster."""
         return url.partition("@/")[2].partition("?")[0]
 
-    def psql(self, sql: str, database: str = "postgres") -> str:
+    def psql(self, *statements: str, database: str = "postgres") -> str:
+        """The output of statements, each in a transaction of its own."""
         return self.run(
             "psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self._port or 5432), "-U", "crawler",
-            "-c", sql, database,
+            *(word for sql in statements for word in ("-c", sql)), database,
         )  # fmt: skip
 
     def run(self, program: str, *arguments: str) -> str:

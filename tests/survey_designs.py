@@ -147,12 +147,12 @@ _CALIBRATED = "d <- calibrate(d, ~1, c('(Intercept)'={})); "
 DESIGNS |= {
     "simple, without replacement: number of a kind, some units without a value": Design(
         {"y": np.nan_to_num(_KIND), "has": (~np.isnan(_KIND)).astype(float)},
-        lambda c: Sample(np.full(_N, _N / 200)).count(np.where(c["has"] > 0, c["y"], np.nan), 200),
+        lambda c: Sample(np.full(_N, _N / 200)).share(c["y"]).times(200),
         f"d <- subset(svydesign(ids=~1, data=x, fpc=rep(200, 24)), has == 1); {_TOTAL}",
     ),
     "three strata: total, of a frame of known size": Design(
         {"y": _drawn(), "h": _STRATA, "size": _STRATUM_SIZE},
-        lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).total(c["y"], 152),
+        lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).mean(c["y"]).times(152),
         f"d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); {_TOTAL}",
     ),
     "three strata: total of one of them": Design(
@@ -160,19 +160,22 @@ DESIGNS |= {
         lambda c: (
             Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"])
             .among(c["h"] == 2)
-            .total(c["y"], 40)
+            .mean(c["y"])
+            .times(40)
         ),
         f"d <- subset(svydesign(ids=~1, strata=~h, data=x, fpc=~size), h == 2); {_TOTAL}",
     ),
     "with replacement, in proportion to size: total, calibrated, by the jackknife": Design(
         {"y": _drawn(), "w": np.round(_drawn() + 1, 2)},
-        lambda c: Sample(1 / c["w"], clusters=np.arange(_N)).total(c["y"], 300),
+        lambda c: Sample(1 / c["w"], clusters=np.arange(_N)).mean(c["y"]).times(300),
         f"d <- as.svrepdesign(svydesign(ids=~1, data=x, weights=~w), type='JK1', mse=TRUE); "
         f"{_CALIBRATED.format(300)}{_TOTAL}",
     ),
     "sites, then pages of them: total, calibrated": Design(
         {"y": _drawn(), "c": _EQUAL_CLUSTERS},
-        lambda c: Sample(np.full(_N, 6 / 30 * 4 / 10), clusters=c["c"], cluster_probability=6 / 30).total(c["y"], 310),
+        lambda c: (
+            Sample(np.full(_N, 6 / 30 * 4 / 10), clusters=c["c"], cluster_probability=6 / 30).mean(c["y"]).times(310)
+        ),
         "x$i <- 1:24; x$sites <- 30; x$pages <- 10; d <- svydesign(ids=~c+i, data=x, fpc=~sites+pages); "
         f"{_CALIBRATED.format(310)}{_TOTAL}",
     ),
@@ -184,7 +187,7 @@ DESIGNS |= {
             "q": 4 / _SITE_SIZE,
             "h": np.zeros(_N),
         },
-        lambda c: Sample(c["p"] * c["q"], clusters=c["c"], cluster_probability=c["p"]).count(c["y"], 600),
+        lambda c: Sample(c["p"] * c["q"], clusters=c["c"], cluster_probability=c["p"]).share(c["y"]).times(600),
         f"{_BREWER}{_CALIBRATED.format(600)}{_TOTAL}",
     ),
 }

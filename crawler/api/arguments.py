@@ -9,7 +9,6 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
@@ -29,16 +28,6 @@ class RunLimits(TypedDict, total=False):
     max_time: float | str
     max_disk: int | str
     concurrency: int
-
-
-def require_limits(given: Iterable[str]) -> None:
-    """Raise :class:`UsageError` for an argument that ``run()`` does not take; it suggests one that ``run()`` takes."""
-    known = ["seeds", "follow", "keep", "headers", *RunLimits.__annotations__]
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            remedy = f"did you mean {near[0]!r}?" if near else "the arguments are " + ", ".join(known)
-            raise UsageError(f"run(): unknown argument {name!r}, {remedy}")
 
 
 def path(name: str, value: object) -> str:

@@ -147,7 +147,6 @@ class OpenCrawl:
     async def _pages_of(
         self, run: _Run, settings: Settings, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
     ) -> AsyncGenerator[Page, None]:
-        arguments.require_limits(limits)
         settings = apply(settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         taken = _seeds(settings, seeds)
         async with self._alone():
@@ -266,7 +265,6 @@ class OpenCrawl:
         table: str | None = None,
         where: str | None = None,
         add: Iterable[str] = (),
-        base_url: str | None = None,
         allowed_for: Iterable[str] = (),
         chunk: int | None = None,
         since: int | None = None,
@@ -283,7 +281,6 @@ class OpenCrawl:
             table=table,
             where=where,
             add=tuple(add),
-            base_url=base_url,
             allowed_for=tuple(allowed_for),
             chunk=chunk,
             since=since,

@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import file_digest, sha256
 from math import isclose
 from pathlib import Path
@@ -22,7 +21,6 @@ from crawler.sampling.hand_codes import read_codes
 
 SUMS = "SHA256SUMS"
 
-_SHOWN = 20  # faults of one kind that are listed
 _Judged = tuple[str, list[str]]
 
 
@@ -72,58 +70,6 @@ def _sums(folder: Path) -> _Judged:
         f"{path} was changed" for path in sorted(listed.keys() & there.keys()) if sha256_of(there[path]) != listed[path]
     ]
     return many(len(listed), "file"), faults
-
-
-def _package(folder: Path) -> _Judged:
-    package = json.loads((folder / "datapackage.json").read_text("utf-8"))
-    faults = [
-        f"{resource['path']} has another digest than datapackage.json says"
-        for resource in package["resources"]
-        if f"sha256:{sha256_of(folder / resource['path'])}" != resource["hash"]
-    ]
-    tables = [resource for resource in package["resources"] if "schema" in resource]
-    named = {row["table"] + "." + row["column"] for row in _rows(folder / "codebook.csv")}
-    for resource in tables:
-        faults += _faults_of_table(folder, resource)
-        table = Path(resource["path"]).stem
-        fields = [f"{table}.{field['name']}" for field in resource["schema"]["fields"]]
-        faults += [f"{field} is not in codebook.csv" for field in fields if field not in named]
-    return many(len(tables), "table"), faults
-
-
-def _faults_of_table(folder: Path, resource: Mapping[str, Any]) -> list[str]:
-    fields = {field["name"]: _READ[field["type"]] for field in resource["schema"]["fields"]}
-    faults: list[str] = []
-    with (folder / resource["path"]).open(newline="", encoding="utf-8") as file:
-        rows = csv.reader(file, strict=True)
-        head = next(rows, [])
-        if head != list(fields):
-            return [f"{resource['path']} has other columns than datapackage.json says"]
-        for row in rows:
-            for (name, read), cell in zip(fields.items(), row, strict=True):
-                try:
-                    if cell:
-                        read(cell)
-                except ValueError:
-                    faults.append(f"{resource['path']}, line {rows.line_num}: {name} is {cell[:100]!r}")
-                    if len(faults) == _SHOWN:
-                        return faults
-    return faults
-
-
-def _truth(cell: str) -> bool:
-    if cell not in ("0", "1"):
-        raise ValueError(cell)
-    return cell == "1"
-
-
-_READ: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": _truth,
-    "datetime": datetime.fromisoformat,
-}
 
 
 def _audit(folder: Path) -> _Judged:
@@ -189,14 +135,11 @@ def _sample(folder: Path) -> _Judged:
         for row in rows
     }
     repeated = {(each.url, each.stratum): (each.probability, each.site_probability) for each in drawn}
-    faults = [f"{url} was drawn, and the frame does not give it" for url, _ in sorted(kept.keys() - repeated.keys())]
-    faults += [f"{url} is not among the draws" for url, _ in sorted(repeated.keys() - kept.keys())]
-    faults += [
-        f"{unit[0]} has the {name} {was}, not {is_now}"
-        for unit in sorted(kept.keys() & repeated.keys())
-        for name, was, is_now in zip(("probability", "site_probability"), kept[unit], repeated[unit], strict=True)
-        if not isclose(was, is_now, rel_tol=1e-9)
-    ]
+    faults, not_drawn = list[str](), (0.0, 0.0)
+    for unit in sorted(kept.keys() | repeated.keys()):
+        was, is_now = kept.get(unit, not_drawn), repeated.get(unit, not_drawn)
+        if not all(isclose(a, b, rel_tol=1e-9) for a, b in zip(was, is_now, strict=True)):
+            faults.append(f"{unit[0]} has the probabilities {was} in the draws, and {is_now} by the frame")
     return f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults
 
 
@@ -255,7 +198,6 @@ def _faults_of_codes(folder: Path, name: str, draws: Iterable[Mapping[str, str]]
 #: The checks by their titles. Each returns what it judged, and the faults that it found.
 _CHECKS: Mapping[str, Callable[[Path], _Judged]] = {
     f"every file has the digest in {SUMS}": _sums,
-    "the tables have the columns and types of datapackage.json, and codebook.csv explains them": _package,
     "the request log is that of the audit, which found no violation": _audit,
     "every robots.txt version has its text": _robots,
     "the values of the draws give the estimates": _estimates,

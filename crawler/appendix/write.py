@@ -12,8 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from crawler.appendix.check import SUMS, files_listed_in, sha256_of
-from crawler.appendix.describe import citation, codebook_rows, data_package, readme, software
+from crawler.appendix.describe import codebook_rows, data_package, software
 from crawler.appendix.recipes import recipe_python, recipe_r
 from crawler.appendix.study import Study
 from crawler.appendix.tables import DESIGN, DRAWS, EARLIER, QUANTITIES, Table, copy_of, tables_with, write_table
@@ -56,10 +58,11 @@ async def write_appendix(
 ) -> str:
     """Write the data appendix of a store to a folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
-    The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``now`` is in
-    seconds since the epoch. ``earlier`` is a store with an earlier wave. An earlier appendix is replaced. ``say`` gets
-    the progress, and ``judge`` audits the store. Raises :class:`UsageError` for a folder with other files, if there is
-    no run, if a library is missing, and for variables without a sample or that cannot be computed.
+    The store must be opened read-only and for this call alone. The appendix shows one moment of it, and has the date of
+    its last request: the same store gives the same appendix. Pages whose ``unavailable_after`` is before ``now``, in
+    seconds since the epoch, are left out. ``earlier`` is a store with an earlier wave. An earlier appendix is replaced.
+    ``say`` gets the progress, and ``judge`` audits the store. Raises :class:`UsageError` for a folder with other files,
+    if there is no run, if a library is missing, and for variables without a sample or that cannot be computed.
     """
     load_arrow()
     with AtomicFiles() as files:
@@ -82,13 +85,13 @@ async def _write(
     say: Say,
     audit: AuditResult,
 ) -> None:
-    load = load_sampling
-    variables = dict(load("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
+    variables = dict(load_sampling("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
+    audit = replace(audit, at=audit.totals.last_at or audit.runs[-1].started_at)
     await _write_audit(store, folder, audit)
     draw = await store.samples.drawn()
-    survey, seeds, own = None, list[str](), dict[str, Column]()
+    survey, own = None, dict[str, Column]()
     made: dict[str, Sequence[Sequence[Any]]] = {}
     if draw is not None:
         say("estimates from the sample")
@@ -96,7 +99,6 @@ async def _write(
         own, made[DRAWS] = _draws(survey.drawn, variables)
         plain = survey.as_json()
         _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
-        seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
         made["nonresponse"] = list(plain["outcomes"].items())
         made["estimates"] = list(load_sampling("publication").rows_of(survey))
         _copy_files(folder, variables)
@@ -116,17 +118,16 @@ async def _write(
     _write_json(folder / "software.json", software())
     with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
-    contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
-    study = replace(
+    contacts = (run.settings.identity.contact for run in reversed(audit.runs))
+    contact = next(filter(None, contacts), "unnamed")
+    study = msgspec.structs.replace(
         study,
         title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",
         authors=study.authors or (contact,),
     )
-    (folder / "CITATION.cff").write_text(citation(study, now), "utf-8")
-    methods = require("export", "this export", "crawler.appendix.methods").methods
-    (folder / "METHODS.md").write_text(methods(study, audit, survey), "utf-8", errors="backslashreplace")
-    (folder / "README.md").write_text(readme(study.title, now, tables, counts, audit.violation_count, seeds), "utf-8")
-    (folder / "datapackage.json").write_text(data_package(folder, study, now, tables), "utf-8")
+    documents = require("export", "this export", "crawler.appendix.documents")
+    documents.write_documents(folder, study, audit, survey, tables, counts)
+    (folder / "datapackage.json").write_text(data_package(folder, study, audit.at, tables), "utf-8")
 
 
 def _column(values: Sequence[Any]) -> list[float | str | None]:

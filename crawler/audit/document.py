@@ -50,20 +50,6 @@ def document(result: AuditResult) -> str:
             (name, iso(since), result.standing.because.get(name, "")) for name, since in result.standing.blocked.items()
         ],
         exclusion_rows=[(_meaning(row.reason_code), row.urls) for row in totals.exclusions],
-        restraint=[
-            (
-                "Longest `Crawl-delay`:",
-                ("site", "between requests"),
-                [(row.site, seconds(row.crawl_delay_s)) for row in totals.crawl_delays],
-            ),
-            (
-                "Longest `Retry-After`:",
-                ("site", "longest", "answers with one"),
-                [(row.site, seconds(row.longest_s), row.answers) for row in totals.retry_afters],
-            ),
-            ("Without a usable answer for robots.txt:", ("site", "failed attempts"), totals.deferred),
-            ("Closed as a whole by the answer for robots.txt:", ("site", "times"), totals.restricted),
-        ],
     )
     return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
 

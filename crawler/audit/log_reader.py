@@ -120,7 +120,7 @@ async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[Any]]
     """
     until = math.inf if run.finished_at is None else run.finished_at
     (count,) = await read_rows(store, "pages_of_run", since=run.started_at, until=until)
-    categories = categories_for(run.purposes)
+    categories = categories_for(run.settings.identity.purpose)
     return count.pages, await read_rows(store, "pages_kept", categories, since=run.started_at, until=until)
 
 
@@ -129,7 +129,7 @@ async def read_slices(store: Store, runs: Iterable[RunRecord]) -> AsyncIterator[
 
     Raises :class:`crawler.errors.UsageError` if the recorded headers of a robots.txt cannot be read.
     """
-    unit_is = GroupBy.DOMAIN if any(run.politeness.group is GroupBy.DOMAIN for run in runs) else GroupBy.HOST
+    unit_is = GroupBy.DOMAIN if any(run.settings.politeness.group is GroupBy.DOMAIN for run in runs) else GroupBy.HOST
     await store.query(_SQL["create_site_table"])
     await store.query(_SQL["create_event_table"])
     await _add_sites(store, unit_is)

@@ -259,28 +259,6 @@ FROM robots_by_id GROUP BY action ORDER BY answers DESC, action
 SELECT reason_code, count(*) AS urls
 FROM urls_by_id WHERE state = 'excluded' GROUP BY reason_code ORDER BY urls DESC, reason_code
 
--- name: longest_crawl_delays
-SELECT site, crawl_delay_s FROM sites_by_id WHERE crawl_delay_s > 0 ORDER BY crawl_delay_s DESC, site LIMIT :limit
-
--- name: longest_retry_afters
-SELECT s.site, max(q.retry_after_s) AS longest_s, count(*) AS answers
-FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
-WHERE q.retry_after_s > 0 GROUP BY s.site_id, s.site ORDER BY longest_s DESC, s.site LIMIT :limit
-
--- name: deferred_sites
--- Sites that most often gave no usable answer for /robots.txt.
-SELECT s.site, count(*) AS attempts
-FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
-WHERE q.purpose = 'robots' AND q.path = '/robots.txt' AND (q.status IS NULL OR q.status IN (408, 425, 429)
-  OR q.status >= 500 OR (q.status < 400 AND q.error IS NOT NULL))
-GROUP BY s.site_id, s.site ORDER BY attempts DESC, s.site LIMIT :limit
-
--- name: restricted_sites
--- Sites that most often denied access by their answer for /robots.txt.
-SELECT s.site, count(*) AS answers
-FROM robots_by_id r JOIN sites_by_id s ON s.site_id = r.site_id
-WHERE r.action = 'restricted' GROUP BY s.site_id, s.site ORDER BY answers DESC, s.site LIMIT :limit
-
 -- name: refuted_mirrors
 -- Host lines that an answer has contradicted, so that they were ignored.
 SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'

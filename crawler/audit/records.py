@@ -12,9 +12,8 @@ from crawler.frontier.hours import window
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.site_settings import pages_allowed
 from crawler.model import Headers, Reading, RobotsAction
-from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import EndCode, ErrorKind
-from crawler.robots.response import RobotsSettings, is_part
+from crawler.robots.response import is_part
 from crawler.robots.rsl import Licence
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
@@ -148,9 +147,8 @@ class RunRecord:
         """
         try:
             kept = json.loads(row["settings"])
-            missing = [section for section in _JUDGED_BY if not isinstance(kept[section], Mapping)]
-            if missing:
-                raise ValueError(", ".join(missing))
+            if missing := [section for section in _JUDGED_BY if not isinstance(kept.get(section), Mapping)]:
+                raise ValueError(f"{', '.join(missing)} not recorded")
             settings = recorded(kept)
             _require_time_zones(row["run"], settings.politeness)
             return cls(
@@ -162,48 +160,20 @@ class RunRecord:
                 settings=settings,
                 is_auxiliary="auxiliary_run" in kept,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise UsageError(
-                f"run {row['run']}: its settings cannot be read ({error!r}), so nothing can be proven"
+                f"run {row['run']}: its settings cannot be read ({error}), so nothing can be proven"
             ) from None
-
-    @property
-    def politeness(self) -> PolitenessSettings:
-        return self.settings.politeness
 
     @property
     def limits_pages(self) -> bool:
         """Whether the run had a limit on the pages of any site."""
         limit = self.settings.limits.max_pages_per_site
-        return limit is not None or any(rule.max_pages for rule in self.politeness.sites)
+        return limit is not None or any(rule.max_pages for rule in self.settings.politeness.sites)
 
     def pages_allowed(self, host: str) -> int | None:
         """The limit on the pages of each site of ``host``; ``None`` is no limit."""
-        return pages_allowed(host, self.politeness.sites, self.settings.limits.max_pages_per_site)
-
-    @property
-    def robots(self) -> RobotsSettings:
-        return self.settings.robots
-
-    @property
-    def reading(self) -> Reading:
-        return self.settings.robots.reading
-
-    @property
-    def agent(self) -> str:
-        return self.settings.identity.agent
-
-    @property
-    def contact(self) -> str:
-        return self.settings.identity.contact
-
-    @property
-    def purposes(self) -> tuple[UsePurpose, ...]:
-        return self.settings.identity.purpose
-
-    @property
-    def resolve(self) -> tuple[tuple[str, str], ...]:
-        return self.settings.fetch.resolve
+        return pages_allowed(host, self.settings.politeness.sites, self.settings.limits.max_pages_per_site)
 
     @property
     def user_agent(self) -> str:
@@ -212,7 +182,7 @@ class RunRecord:
 
     def knows_host(self, host: str) -> bool:
         """Whether the settings resolve ``host``; a ``Host`` line may then name it without a dot."""
-        return address_for(host, self.resolve) is not None
+        return address_for(host, self.settings.fetch.resolve) is not None
 
     def includes(self, at: float) -> bool:
         """Whether the run was under way at the time ``at``. A run without a recorded end includes all later times."""
@@ -240,8 +210,10 @@ def is_redirect(status: int | None, error: str | None) -> bool:
     return status in _REDIRECTS and error is None
 
 
-def meaning(response: LoggedRequest, reading: Reading, headers: Headers) -> RobotsAction:
-    """The meaning of a response for robots.txt, by its status and ``headers``; a redirect that was not followed defers.
+def meaning(response: LoggedRequest, run: RunRecord, headers: Headers) -> RobotsAction:
+    """The meaning of a response for robots.txt, by its status and ``headers``, in the reading of ``run``.
+
+    A redirect that was not followed defers.
 
     Source: ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
     """
@@ -252,7 +224,7 @@ def meaning(response: LoggedRequest, reading: Reading, headers: Headers) -> Robo
         return RobotsAction.DEFER if response.error or is_part(status, headers) else RobotsAction.PARSE
     if status is None or not 400 <= status <= 499 or status in (408, 425, 429):
         return RobotsAction.DEFER
-    if status in (401, 403) and reading is not Reading.RFC9309:
+    if status in (401, 403) and run.settings.robots.reading is not Reading.RFC9309:
         return RobotsAction.RESTRICTED
     return RobotsAction.FREE
 
@@ -260,6 +232,6 @@ def meaning(response: LoggedRequest, reading: Reading, headers: Headers) -> Robo
 def may_be_anonymous(request: LoggedRequest, run: RunRecord) -> bool:
     """Whether a request needs no contact: it went to loopback, or the crawler refused the address and sent nothing."""
     host = host_of(request.site)
-    if is_loopback(address_for(host, run.resolve) or host):
+    if is_loopback(address_for(host, run.settings.fetch.resolve) or host):
         return True
     return request.status is None and not request.bytes and request.error_kind == ErrorKind.ADDRESS

@@ -111,7 +111,7 @@ class _Case:
     @property
     def politeness(self) -> PolitenessSettings:
         """The settings of the run for the host of the request."""
-        return self.run.politeness.of(host_of(self.request.site))
+        return self.run.settings.politeness.of(host_of(self.request.site))
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ class Replay:
                 yield from self._check_version(fact, site, texts)
 
     def _add_site(self, event: Event) -> _Site:
-        ways = {run.politeness.group for run in self.runs.values()}
+        ways = {run.settings.politeness.group for run in self.runs.values()}
         groups = {by: self._groups.setdefault((by, group_name(event.site, by)), _Group()) for by in ways}
         site = _Site(event.site, RobotsHistory(event.site_id), groups)
         self._sites[event.site_id] = site
@@ -204,12 +204,12 @@ class Replay:
             rules = self._rules_of(version, site.name, run, texts)
             if version.action != RobotsAction.DEFER:  # a site that cannot be asked keeps its Crawl-delay
                 site.crawl_delay_s = rules.crawl_delay_s if rules is not None else None
-            due_at = response.finished_at + capped_crawl_delay_s(site.crawl_delay_s, run.politeness)
+            due_at = response.finished_at + capped_crawl_delay_s(site.crawl_delay_s, run.settings.politeness)
             for group in site.groups.values():
                 group.paused_until = max(group.paused_until, due_at)
                 if rules is not None and group.pause is not None and due_at > group.pause.due_at:
                     group.pause = _Obligation(due_at, response, WaitReason(WaitCode.CRAWL_DELAY))
-            paused_until = site.groups[run.politeness.group].paused_until
+            paused_until = site.groups[run.settings.politeness.group].paused_until
         for required, done in site.robots.add_version(version, paused_until):
             if self.bucket is not None and self.bucket.other_of(site.name) is not None:
                 continue
@@ -221,19 +221,20 @@ class Replay:
         """The rules of a version for the agent of ``run``; ``None`` if the version has no text."""
         if version is None or version.text_id is None or version.text_id not in texts:
             return None
-        key = (version.text_id, site, run.agent, run.reading, run.robots.policy_tokens)
+        robots, token = run.settings.robots, run.settings.identity.agent
+        key = (version.text_id, site, token, robots.reading, robots.policy_tokens)
         rules = self._rules.get(key)
         if rules is None:
-            file = parse(texts[version.text_id], max_bytes=run.robots.max_bytes)
+            file = parse(texts[version.text_id], max_bytes=robots.max_bytes)
             refuted = self.refuted.get(site)
             rules = read(
                 file,
-                token=run.agent,
-                reading=run.reading,
+                token=token,
+                reading=robots.reading,
                 site=site,
                 knows_host=run.knows_host,
                 refuted=refuted,
-                policy_tokens=run.robots.policy_tokens,
+                policy_tokens=robots.policy_tokens,
             )
             self._rules[key] = rules
             if len(self._rules) > _MAX_CACHED_RULES:
@@ -256,7 +257,7 @@ class Replay:
     def _check_identity(self, case: _Case) -> Iterator[Violation]:
         self.counts[Check.IDENTITY].judged += 1
         run, request = case.run, case.request
-        if not run.agent or not (run.contact or may_be_anonymous(request, run)):
+        if not run.settings.identity.agent or not (run.settings.identity.contact or may_be_anonymous(request, run)):
             required = "a product token, and a contact outside loopback"
             yield Violation.by_request(Check.IDENTITY, request, required, f"the User-Agent was {run.user_agent}")
 
@@ -284,7 +285,7 @@ class Replay:
                 done = f"sent {request.started_at - walls.began_at:.3f} s after the last of them"
                 yield Violation.by_request(Check.RESTS, request, required, done, before=walls.last)
         if not _is_elsewhere(request) and request.purpose not in _UNCOUNTED:
-            walls.add(request, case.run.robots.rests_s)
+            walls.add(request, case.run.settings.robots.rests_s)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:
         """The operator's orders apply to crawls. The operator also starts each auxiliary run, so they are exempt."""
@@ -341,7 +342,7 @@ class Replay:
 
     def _check_preference(self, case: _Case) -> Iterator[Violation]:
         """A page must not be requested if robots.txt refuses a purpose that the run declared."""
-        request, rules, purposes = case.request, case.rules, case.run.purposes
+        request, rules, purposes = case.request, case.rules, case.run.settings.identity.purpose
         if request.purpose != Purpose.PAGE or not purposes or not request.path:
             return
         self.counts[Check.PREFERENCE].judged += 1
@@ -349,7 +350,7 @@ class Replay:
         refused = first_refusal(stated, purposes) or first_refusal(self._licensed(stated, case), purposes)
         if refused is not None:
             required = f"no refusal of the purposes {', '.join(purposes)}"
-            rule = Verdict(False, refused.line, refused.text, case.run.reading)
+            rule = Verdict(False, refused.line, refused.text, case.run.settings.robots.reading)
             done = f"{refused.category} was refused"
             yield Violation.by_request(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
 
@@ -384,13 +385,13 @@ class Replay:
         stated = limited_use(rules.preferences.of(request.path))
         if stated is not None:
             self.counts[Check.USE].judged += 1
-            rule = Verdict(False, stated.line, stated.text, case.run.reading)
+            rule = Verdict(False, stated.line, stated.text, case.run.settings.robots.reading)
             self.limited.append(LimitedUse(request, case.version, stated.value, rule))
 
     # --- the pace -----------------------------------------------------------------------------
 
     def _check_pace(self, case: _Case) -> Iterator[Violation]:
-        group = case.site.groups[case.run.politeness.group]
+        group = case.site.groups[case.run.settings.politeness.group]
         yield from self._check_pause(case, group)
         yield from self._check_backoff(case, group)
         for each in case.site.groups.values():

@@ -71,7 +71,7 @@ class RobotsHistory:
             target = canonicalise(response.location, response.url)
         except NotCrawlable:
             return None
-        return None if target in self.visited or len(self.visited) > run.robots.max_redirects else target
+        return None if target in self.visited or len(self.visited) > run.settings.robots.max_redirects else target
 
     def add_version(self, version: RobotsVersion, paused_until: float) -> Iterator[tuple[str, str]]:
         """Record the version that the last response led to. Yields each contradiction as (required, done).
@@ -97,7 +97,7 @@ class RobotsHistory:
                 f"the text before it, because the response is {response.status or response.error}",
                 "another text is recorded",
             )
-        is_failure = source is None and meaning(response, run.reading, version.headers) is RobotsAction.DEFER
+        is_failure = source is None and meaning(response, run, version.headers) is RobotsAction.DEFER
         self.consecutive_failures = self.consecutive_failures + 1 if is_failure else 0
         if version.action in _USABLE:
             latest_end = self._latest_end(version, run, paused_until)
@@ -130,7 +130,7 @@ class RobotsHistory:
         over is kept for ``min_fresh_s`` after the pause, unless the other site had it before it was needed. A version
         that ``stale_if_error`` keeps while the site fails lasts until the next attempt.
         """
-        settings, at = run.robots, version.valid_from
+        settings, at = run.settings.robots, version.valid_from
         if (source := self._source()) is not None:
             until = source.valid_until
             if self.response is not None and source.valid_from < self.response.finished_at - TOLERANCE_S:
@@ -153,10 +153,10 @@ class RobotsHistory:
             return f"{answered} since, and no version is recorded for that"
         if self._source() is not None:
             return None
-        meant = meaning(response, run.reading, version.headers)
+        meant = meaning(response, run, version.headers)
         if meant in (version.action, RobotsAction.FREE):
             return None
-        if meant is RobotsAction.DEFER and run.robots.stale_if_error:
+        if meant is RobotsAction.DEFER and run.settings.robots.stale_if_error:
             return None
         return f"{answered} ({meant}), and {version.action} is recorded"
 
@@ -167,6 +167,6 @@ def _keeps_text(response: LoggedRequest, version: RobotsVersion, run: RunRecord)
     A 304 renews that text, and ``stale_if_error`` keeps it while a site fails. A 304 to a request that named no copy is
     logged with an error; it renews nothing, and the site is deferred.
     """
-    if meaning(response, run.reading, version.headers) is not RobotsAction.DEFER:
+    if meaning(response, run, version.headers) is not RobotsAction.DEFER:
         return response.status == 304
-    return version.action in _USABLE and (response.status == 304 or run.robots.stale_if_error)
+    return version.action in _USABLE and (response.status == 304 or run.settings.robots.stale_if_error)

@@ -137,10 +137,11 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
 async def _judge_pages_kept(store: Store, runs: Sequence[RunRecord], findings: Findings) -> None:
     """Find the pages that are kept although they refuse a purpose that their run declared."""
     for run in runs:
-        if run.purposes and not run.is_auxiliary:
+        purposes = run.settings.identity.purpose
+        if purposes and not run.is_auxiliary:
             pages, kept = await log_reader.read_pages_kept(store, run)
             findings.counts[Check.PREFERENCE].judged += pages
-            required = f"a page without refusal of the purposes {', '.join(run.purposes)}, or none of its body"
+            required = f"a page without refusal of the purposes {', '.join(purposes)}, or none of its body"
             findings.add(
                 Violation.of_page(
                     Check.PREFERENCE, page, required, f"its body is kept; it states {page.stated}", run.run

@@ -18,11 +18,12 @@ READINGS = {
 
 def described_settings(run: RunRecord) -> Iterator[tuple[str, str]]:
     """Yield (setting, value) of a run in words."""
-    pauses, settings = run.politeness, run.settings
+    settings = run.settings
+    pauses, identity, reading = settings.politeness, settings.identity, settings.robots.reading
     yield "Robot", run.user_agent
-    yield "Contact", run.contact or "none, which is allowed on loopback only"
-    yield "Reading of robots.txt", f"{READINGS[run.reading]}; the records for {run.agent}"
-    declared = ", ".join(run.purposes)
+    yield "Contact", identity.contact or "none, which is allowed on loopback only"
+    yield "Reading of robots.txt", f"{READINGS[reading]}; the records for {identity.agent}"
+    declared = ", ".join(identity.purpose)
     yield "Declared use of the pages", declared or "none: preferences about use were recorded, and not obeyed"
     cap = "" if pauses.crawl_delay_cap_s is None else f" ({seconds(pauses.crawl_delay_cap_s)} at most)"
     most = f"({seconds(pauses.slow_cap_s)} at most)"

@@ -1,4 +1,4 @@
-"""Totals of a request log: requests, answers, exclusions, and the sites that asked for the most restraint."""
+"""Totals of a request log: requests, answers and exclusions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from crawler.store.views import ColumnType, columns_of
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
-
-_SITES_SHOWN = 10
 
 _SQL = load_statements("crawler.audit")
 
@@ -80,10 +78,6 @@ class LogTotals:
     clock_steps: list[ClockStep]
     robots_actions: list[Any]
     exclusions: list[Any]
-    crawl_delays: list[Any]
-    retry_afters: list[Any]
-    deferred: list[Any]
-    restricted: list[Any]
 
 
 def unsent_sentence(totals: LogTotals) -> str:
@@ -105,10 +99,6 @@ async def read_totals(store: Store) -> LogTotals:
         clock_steps=_clock_steps(runs),
         robots_actions=await read_rows(store, "robots_actions"),
         exclusions=await read_rows(store, "exclusions"),
-        crawl_delays=await read_rows(store, "longest_crawl_delays", limit=_SITES_SHOWN),
-        retry_afters=await read_rows(store, "longest_retry_afters", limit=_SITES_SHOWN),
-        deferred=await read_rows(store, "deferred_sites", limit=_SITES_SHOWN),
-        restricted=await read_rows(store, "restricted_sites", limit=_SITES_SHOWN),
     )
 
 

@@ -18,9 +18,9 @@ from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import OneOf, canonical, cli, json_option
 from crawler.clock import SystemClock
 from crawler.engine.answers import tagged
-from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.parser_pool import BlockingReader
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
+from crawler.engine.robots_reading import read_robots_alone
 from crawler.errors import UsageError
 from crawler.model import Fetched, Headers, Preference, Reading
 from crawler.page.check import check_case
@@ -49,10 +49,6 @@ def robots() -> None:
 @click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
 @click.option("--reading", type=OneOf([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--site", metavar="URL", help="The site of the robots.txt, for Host lines.  [default: that of each URL]")
-@click.option(
-    "--license", "licence", hidden=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE", help="The licence of RSL that the robots.txt names.",
-)  # fmt: skip
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 @json_option
 def robots_check(
@@ -61,7 +57,6 @@ def robots_check(
     agent: str,
     reading: str,
     site: str | None,
-    licence: Path | None,
     jsonl: bool,
     as_json: bool,
 ) -> int:
@@ -80,8 +75,6 @@ def robots_check(
         on = split(canonical(site)).site if site else own_site
         rules = _rules(body, product_token(agent), Reading(reading), on)
         verdict, stated = rules.verdict(path), rules.stated_for(path)
-        if licence is not None:
-            stated = (*stated, *licensed_by(licence.read_bytes(), stated, on, path))
         if as_json:
             preferences = {"preferences": [one._asdict() for one in stated]}
             print_json({"url": url, **asdict(verdict), **preferences, **doubted.as_json(), "unknown": unknown})

@@ -29,13 +29,12 @@ def set_up_logging(level: LogLevel, form: LogFormat) -> None:
     """
     handler = _StandardError()
     show_by(handler, level, form)
-    output.tell_by((lambda message: handler.handle(_record(message))) if form is LogFormat.JSON else None)
+    output.tell_by((lambda *told: handler.handle(_record(*told))) if form is LogFormat.JSON else None)
 
 
-def _record(message: str) -> logging.LogRecord:
-    return logging.makeLogRecord(
-        {"name": "crawler.cli", "levelno": logging.INFO, "levelname": "INFO", "msg": message.replace("%", "%%")}
-    )
+def _record(message: str, level: int) -> logging.LogRecord:
+    named = {"levelno": level, "levelname": logging.getLevelName(level)}
+    return logging.makeLogRecord({"name": "crawler.cli", **named, "msg": message.replace("%", "%%")})
 
 
 def show_by(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import logging
 import sys
 from collections.abc import Callable, Container
 from contextlib import redirect_stdout
@@ -23,19 +24,19 @@ def say(message: str) -> None:
     print(printable_lines(message))  # noqa: T201  here the text is printable
 
 
-def tell(message: str) -> None:
-    """Print a message for the user on standard error; as a log record if standard error has nothing but records."""
-    _writers[-1](message)
+def tell(message: str, level: int = logging.INFO) -> None:
+    """Print a message for the user on standard error; as a record of ``level`` if that has nothing but records."""
+    _writers[-1](message, level)
 
 
-def _print(message: str) -> None:
+def _print(message: str, level: int) -> None:
     print(f"crawler: {printable_lines(message)}", file=sys.stderr)  # noqa: T201  here the text is printable
 
 
-_writers: list[Callable[[str], object]] = [_print]  # the last is in use
+_writers: list[Callable[[str, int], object]] = [_print]  # the last is in use
 
 
-def tell_by(write: Callable[[str], object] | None) -> None:
+def tell_by(write: Callable[[str, int], object] | None) -> None:
     """Have :func:`tell` call ``write`` from now on; with ``None`` it prints."""
     _writers[:] = [_print] if write is None else [_print, write]
 
@@ -45,21 +46,25 @@ def quietly(work: Callable[[], int], quiet_codes: Container[int]) -> int:
 
     An error counts as such a code. Log records are written as they come.
     """
-    printed, messages, before = io.StringIO(), list[str](), _writers[-1]
+    printed, messages, before = io.StringIO(), list[tuple[str, int]](), _writers[-1]
+
+    def keep(message: str, level: int) -> None:
+        messages.append((message, level))
+
     if before is _print:
-        tell_by(messages.append)
+        tell_by(keep)
     code: int | None = None
     try:
         with redirect_stdout(printed):
             code = work()
             return code
     finally:
-        if _writers[-1] == messages.append:
+        if _writers[-1] is keep:
             tell_by(None)
         if code is None or code not in quiet_codes:
             print(printed.getvalue(), end="")  # noqa: T201  what is in it was printed by this module
             for message in messages:
-                tell(message)
+                tell(*message)
 
 
 def print_json(document: object, *, indent: int | None = None) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from crawler.cli.console import PrintableConsole
 from crawler.formatting import duration
 
 
@@ -22,12 +22,13 @@ def progress_line(what: str) -> Iterator[Say]:
 
     Yields a function that changes the text.
     """
-    console = PrintableConsole(stderr=True)
-    if not console.is_terminal:
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda what, done=0, total=None: None
         return
     from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
+
+    from crawler.cli.console import PrintableConsole
 
     class TimeLeft(ProgressColumn):
         def render(self, task: Task) -> Text:
@@ -36,7 +37,7 @@ def progress_line(what: str) -> Iterator[Say]:
             return Text(f"about {duration(left)} left" if left else "")
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), TimeLeft())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=PrintableConsole(stderr=True), transient=True) as progress:
         line = progress.add_task(what, total=None)
         unit = what
 

@@ -80,16 +80,6 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
 }
 
 
-#: What other crawlers call by these options, by the option.
-_OPTIONS_ELSEWHERE = {
-    **dict.fromkeys(("-o", "--output"), "`crawler export` writes files after the crawl; --db names the store."),
-    **dict.fromkeys(("-r", "--recursive"), "A crawl follows links without an option."),
-    **dict.fromkeys(("-l", "--depth", "--level"), "Did you mean --max-depth?"),
-    "--wait": "Did you mean --delay?",
-    "--user-agent": "Did you mean --agent?",
-}
-
-
 def _did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of an error message: the one of ``known`` that is spelled most like ``word``, if any."""
     from difflib import get_close_matches  # only for an error: commands start faster without it
@@ -226,10 +216,7 @@ def main() -> NoReturn:
 
 def _advice(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    said = error.format_message()
-    if isinstance(error, click.NoSuchOption) and error.option_name in _OPTIONS_ELSEWHERE:
-        said = f"{error.message} {_OPTIONS_ELSEWHERE[error.option_name]}"
-    return said + (f" See `{context.command_path} --help`." if context else "")
+    return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
 
 
 db_option = click.option(

@@ -21,7 +21,7 @@ from crawler.dashboard.access import POLICY, AccessGuard, Handler
 from crawler.dashboard.event_stream import MOST_VIEWERS, MOST_VIEWS_EACH, Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
-from crawler.frontier.operator import Command, blockable
+from crawler.frontier.operator import Command
 from crawler.inspect.why import explain, explanation_rows
 from crawler.search.results import search
 from crawler.settings.keys import terminal_name
@@ -152,7 +152,7 @@ class _Pages:
         if not isinstance(site, str):
             raise UsageError("site: must be a string, like example.org")
         command = Command(said)
-        name = blockable(site) if command in (Command.BLOCK, Command.UNBLOCK) else ""
+        name = command.name_of(site)
         given = await order(self._settings, command, name, self._clock)
         return web.json_response({"order": given.id, "name": name})
 

@@ -13,8 +13,7 @@ from crawler.dashboard.metrics import SUCCESSES
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
-from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
-from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached, pages_per_site
 from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
@@ -95,7 +94,7 @@ class SnapshotReader:
 
     async def _several_workers(self, now: float) -> list[dict[str, Any]]:
         seen = await self._workers.at(now)
-        return seen if are_several(seen) else []
+        return [worker | {"ended_by": end_of(worker)} for worker in seen] if are_several(seen) else []
 
     def _require_file(self) -> None:
         try:
@@ -120,7 +119,7 @@ class SnapshotReader:
             "state": _state(run, orders, stand, now - seen_at if self._store.is_held() else math.inf),
             "started_at": run["started_at"],
             "finished_at": run["finished_at"],
-            "ended_by": run["ended_by"],
+            "ended_by": end_of(run),
             "ended_code": run["ended_code"],
             "seen_at": seen_at,
             "low_disk": low_disk(run, beats, now),

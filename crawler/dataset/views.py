@@ -142,6 +142,8 @@ class Views:
 
     # --- for features that read a store --------------------------------------------------------
 
+    keeps_contents = False  # to read the content of a page takes twenty times as long as to read its text
+
     async def _nothing(self, *_: object) -> None:
         """No-op: a manifest never changes, all that is kept is new, and the index knows of which round it is."""
 
@@ -163,9 +165,9 @@ class Views:
 
     def _store_statement(self, sql: str, parameters: Mapping[str, object] | None) -> Any:
         """Execute a statement that is written for the views of a store, on a cursor of its own."""
-        statement = _PARAMETER.sub(r"$\1", sql)
         for in_store, in_dataset in _RANGES:
-            statement = in_store.sub(in_dataset, statement)
+            sql = in_store.sub(in_dataset, sql)
+        statement = _PARAMETER.sub(r"$\1", sql)
         used = {name: value for name, value in (parameters or {}).items() if f"${name}" in statement}
         return self._execute(statement, used, cursor=True)
 

@@ -1,5 +1,5 @@
 """A small web on loopback. ``crawler demo`` crawls it, and the tests serve their pages with its server.
 
-``pages`` describes sites, and ``server`` serves them. ``town`` makes those of the demonstration from ``texts``, ``web``
-serves it and knows what was promised to it, and ``show`` crawls it and prints what came out.
+``pages`` describes sites, and ``server`` serves them. ``town`` makes those of the demonstration, ``web`` serves
+it and knows what was promised to it, and ``commands`` crawls it and prints what came out.
 """

@@ -1,4 +1,4 @@
-"""The sites of Aldermere. Each shows one case that a polite crawler must handle."""
+"""The sites of Aldermere. Each shows one case that a polite crawler must handle, with texts of a file beside."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from html import escape
+from importlib.resources import files
+from typing import NamedTuple
 
 from crawler.demo.pages import Asked, Fault, Handler, Page, Site, first, plain, redirect, unavailable
-from crawler.demo.texts import ITEMS, Item
 from crawler.model import Headers
+
+
+class Item(NamedTuple):
+    """One page: its name in the URL, its title, a second line and a text."""
+
+    name: str
+    title: str
+    note: str
+    text: str
+
+
+def _items() -> dict[str, tuple[Item, ...]]:
+    _, *parts = (files("crawler.demo") / "texts.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    groups = (part.split("\n") for part in parts)
+    return {name: tuple(Item(*line.strip().split(" | ")) for line in lines) for name, *lines in groups}
+
+
+#: The pages of each kind: town, books, goods, news, exhibits, doctors, poems.
+ITEMS = _items()
+
 
 Url = Callable[[str, str], str]
 """Returns the URL of (host, path) with the server's port."""

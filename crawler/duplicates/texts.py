@@ -30,6 +30,7 @@ from crawler.page.shingles import (
     vocabulary,
     words,
 )
+from crawler.page.texts import MainText
 from crawler.store.rows import SiteTemplate, TextSignature
 from crawler.store.statements import load_statements
 from crawler.texts import kept
@@ -60,11 +61,12 @@ SQL = _statements()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of a page: its words, and its shingles and the words of its title in ascending order."""
+    """The text of a page: its words, its language, and its shingles and the words of its title in ascending order."""
 
     words: Sequence[str]
     shingles: array[int]
     title: array[int]
+    language: str | None
 
     def keys(self, of_site: set[int]) -> bytes:
         """The keys of its signature, given the template of its site; no bytes for a text that is not compared."""
@@ -78,7 +80,7 @@ class Text:
         """The text without the template of the site."""
         return OwnText(
             set(self.shingles) - of_site,
-            Words(set(self.title) - of_site, subject(self.words), vocabulary(self.words)),
+            Words(set(self.title) - of_site, subject(self.words), vocabulary(self.words), self.language),
         )
 
 
@@ -186,13 +188,9 @@ async def texts_of(store: Store, reader: ReadsTexts, rows: Sequence[Any]) -> dic
         documents = {row["url_id"]: StoredDocument.of(row) for row in batch}
         read = await kept.texts_of(store, reader, documents.values())
         titles = {row["url_id"]: row["title"] for row in batch}
-        said = {n: (titles[n], read[document].text) for n, document in documents.items() if document in read}
-        texts |= await asyncio.to_thread(_texts, said)
+        said = {n: (titles[n], read[document]) for n, document in documents.items() if document in read}
+        texts |= await asyncio.to_thread(lambda: {n: text_of(*each) for n, each in said.items()})  # noqa: B023
     return texts
-
-
-def _texts(said: Mapping[int, tuple[str | None, str]]) -> dict[int, Text]:
-    return {number: text_of(title, text) for number, (title, text) in said.items()}
 
 
 def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
@@ -207,10 +205,10 @@ def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
         yield batch
 
 
-def text_of(title: str | None, text: str) -> Text:
+def text_of(title: str | None, text: MainText) -> Text:
     """The text of a page with a title."""
-    said = words(text)
-    return Text(said, array("Q", sorted(shingles(said))), array("Q", sorted(title_words(title))))
+    said = words(text.text)
+    return Text(said, array("Q", sorted(shingles(said))), array("Q", sorted(title_words(title))), text.language)
 
 
 async def _stored_template(store: Store, site_id: int) -> set[int]:

@@ -2,8 +2,7 @@
 
 Nouns:
 
-* :class:`~crawler.engine.assembly.Engine`: the parts of one run, put together in one place.
-* :class:`~crawler.engine.crawl.Crawl`: one run, for its caller.
+* :class:`~crawler.engine.crawl.Crawl`: one run; it puts the parts together in one place.
 * :class:`~crawler.engine.loop.CrawlLoop`: commits, claims, waits and concludes; two pure functions decide for it.
 * :class:`~crawler.engine.claim_task.ClaimTask`: works on one claim, a politeness group with a batch of its URLs.
 * :class:`~crawler.engine.outbox.Outbox`: the finished work that the next commit takes.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import msgspec
 
 from crawler.engine import operator_log
-from crawler.engine.assembly import Engine
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.engine.licences import Postponed
 from crawler.errors import CrawlerError
@@ -28,11 +26,14 @@ from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, RobotsAction, State
 from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
-from crawler.preferences.bounds import bounded
+from crawler.preferences.purposes import bounded
 from crawler.robots.readings import SiteRules
 from crawler.robots.rsl import inline_licence, named_licences
 from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget, SiteHold
 from crawler.url import path_of
+
+if TYPE_CHECKING:
+    from crawler.engine.crawl import Crawl
 
 
 class _Known(NamedTuple):
@@ -64,7 +65,7 @@ class ClaimTask:
     sent by the gate, and its URL is still queued.
     """
 
-    def __init__(self, claim: Claim, context: Engine) -> None:
+    def __init__(self, claim: Claim, context: Crawl) -> None:
         self._claim = claim
         self._context = context
         self._sites = {site.name: site for site in claim.sites.values()}
@@ -75,23 +76,26 @@ class ClaimTask:
 
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
-        is_finished = await self._finish()
-        if not is_finished or self._context.bench.others_wait:  # the next claim of the group comes after theirs
-            self._context.gate.close_connections(self._claim.group)
+        is_finished = False
+        try:
+            is_finished = await self._finish()
+        finally:  # if others wait, the next claim of the group comes after theirs
+            if not is_finished or self._context.bench.others_wait:
+                self._context.gate.close_connections(self._claim.group)
 
     async def _finish(self) -> bool:
         """Work through the batch. Returns false if the group should be given back before its end."""
-        context = self._context
+        context, claim = self._context, self._claim
         if not await self._answer_targets():
             return False
-        for queued in self._claim.urls:
+        for queued in claim.urls:
             if not context.outbox.has_room:
                 await context.gate.wait_while_open(context.outbox.wait_for_room())
             if self._is_better_given_back():
                 return False
-            if queued.site_id in self._deferred:
+            if queued.site_id in self._deferred or claim.sites[queued.site_id].target is not None:
                 continue
-            await self._wait_until(max(queued.due_at, self._claim.sites[queued.site_id].rests_until))
+            await self._wait_until(max(queued.due_at, claim.sites[queued.site_id].rests_until))
             try:
                 await self._process(queued)
             except Blocked:
@@ -121,7 +125,7 @@ class ClaimTask:
                 if await context.licences.is_awaited(target):
                     await context.licences.answer(target, sites[target.site], claim.group, sites.values())
                 await context.robots_cache.answer(target, sites[target.site], claim.group, sites.values())
-            except GivenBack:
+            except Unsent:  # if it was blocked meanwhile, the next claim answers those that wait
                 return False
         return True
 
@@ -139,7 +143,6 @@ class ClaimTask:
             return
         copy = await context.robots_cache.in_force(site, self._claim.group, self._sites.values())
         if isinstance(copy, RobotsTarget):
-            self._deferred.add(queued.site_id)
             return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         gate, group = context.gate, self._claim.group
@@ -201,8 +204,8 @@ class ClaimTask:
         purposes = self._context.policy.purposes
         if rules is None or not purposes or queued.kind is not Kind.PAGE or not rules.preferences.licenses:
             return allowed
-        urls = named_licences(rules.preferences.licenses)
-        said = await self._said_by(urls, queued, rules)
+        urls, site = named_licences(rules.preferences.licenses), self._claim.sites[queued.site_id]
+        said = await self._context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
         if isinstance(said, Postponed):
             self._deferred.add(queued.site_id)
             self._context.outbox.add_hold(SiteHold(queued.site_id, said.until, said.why))
@@ -224,14 +227,18 @@ class ClaimTask:
         is_page = False
         try:
             unread = await context.answers.unread(queued)
-            result = unread or await self._send(queued, permit, known)
+            result: FetchResult | None = unread
+            if unread is None:
+                result = await context.gate.send(context.answers.request(queued), permit)
+                if isinstance(result, Fetched) and context.answers.may_be_kept(result, known.rules, known.filed):
+                    context.outbox.add_unread(queued.id, result)
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
                     decoded, facts = await context.answers.read(queued, result, known.rules, known.not_found)
                     if isinstance(decoded, Failed) and isinstance(result, Fetched):
                         context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
                         if unread is None:
-                            context.gate.unreadable(permit.group, decoded.kind)
+                            context.bench.unreadable(permit.group, decoded.kind)
                     if isinstance(facts, PageFacts) and context.answers.keeps(facts, known.filed):
                         licensed = await self._licensed(queued, known.rules, facts)
                         if licensed is None:
@@ -257,7 +264,8 @@ class ClaimTask:
         urls = named_licences(facts.preferences)
         if not self._context.policy.purposes or not (urls or facts.inline_licence):
             return facts
-        said = await self._said_by(urls, queued, rules)
+        site = self._claim.sites[queued.site_id]
+        said = await self._context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
         if isinstance(said, Postponed):
             self._context.outbox.add_outcome(awaiting_licence(queued, said.until, said.why))
             return None
@@ -266,17 +274,6 @@ class ClaimTask:
         if facts.inline_licence:
             said = (*said, *inline_licence(facts.inline_licence, queued.url))
         return msgspec.structs.replace(facts, preferences=bounded((*facts.preferences, *said)))
-
-    async def _said_by(
-        self, urls: Sequence[str], queued: Queued, rules: SiteRules | None
-    ) -> tuple[Preference, ...] | Postponed | None:
-        """What licences say of a page; ``None`` if one must come first: the URL stays queued."""
-        site = self._claim.sites[queued.site_id]
-        said = await self._context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
-        if isinstance(said, RobotsTarget):
-            self._deferred.add(queued.site_id)
-            return None
-        return said
 
     def _apply_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
         """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""
@@ -293,14 +290,6 @@ class ClaimTask:
                 self._deferred.add(site.id)
         return outcome
 
-    async def _send(self, queued: Queued, permit: FetchPermit, known: _Known) -> FetchResult | None:
-        """The answer to a request that is sent now; ``None`` if the robots copy has run out."""
-        context = self._context
-        result = await context.gate.send(context.answers.request(queued), permit)
-        if isinstance(result, Fetched) and context.answers.may_be_kept(result, known.rules, known.filed):
-            context.outbox.add_unread(queued.id, result)
-        return result
-
     def _refuse(self, outcome: Outcome) -> None:
         """Book an outcome without an answer."""
         context = self._context
@@ -314,32 +303,26 @@ class ClaimTasks:
     however it ends. A task that fails requests the shutdown.
     """
 
-    def __init__(self, context: Engine) -> None:
+    def __init__(self, context: Crawl) -> None:
         self._context = context
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
-
-    def __len__(self) -> int:
-        return len(self._tasks)
 
     def start(self, claim: Claim) -> None:
         """Start a task on ``claim``."""
         context = self._context
-        context.gate.enter(claim.group, claim.pace)
+        context.bench.enter(claim.group, claim.pace)
         task = asyncio.create_task(ClaimTask(claim, context).run())
         self._tasks[claim.group_id] = task
-        self._note_size()
+        context.progress.active += 1
         task.add_done_callback(lambda done: self._end(claim, done))
 
     def _end(self, claim: Claim, task: asyncio.Task[None]) -> None:
         context = self._context
         del self._tasks[claim.group_id]
-        self._note_size()
+        context.progress.active -= 1
         context.outbox.release(claim.group_id, claim.group, context.gate.leave(claim.group))
         if not task.cancelled() and (error := task.exception()) is not None:
             context.shutdown.fail(error)
-
-    def _note_size(self) -> None:
-        self._context.progress.note_active(len(self._tasks))
 
     async def drain(self) -> None:
         """Wait until all tasks have ended."""

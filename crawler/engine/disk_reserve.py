@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
+from crawler.engine.shutdown import Shutdown
 from crawler.engine.tasks import background_task
 from crawler.engine.workbench import Hold
 from crawler.formatting import size
@@ -32,16 +32,6 @@ _MEASURE_EVERY_S = 10.0
 _REST_FACTOR = 20  # times as long as a measurement has taken, until the next: a folder of many files takes a while
 
 
-class Space(Protocol):
-    """The space of a disk in bytes. ``free`` is what a process without privileges may use."""
-
-    @property
-    def total(self) -> int: ...
-
-    @property
-    def free(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class DiskReserve:
     """The free space that a crawl leaves on the disks of the folders that it writes to.
@@ -52,7 +42,7 @@ class DiskReserve:
 
     folders: tuple[Path, ...]
     min_free: int | None = None
-    space_of: Callable[[Path], Space] = shutil.disk_usage
+    space_of: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage  # bytes in all, used, and free
     max_used: int | None = None
     used: tuple[Path, ...] = ()
 
@@ -63,12 +53,12 @@ class DiskReserve:
         """
         for folder in self.folders:
             try:
-                space = self.space_of(folder)
+                total, _, free = self.space_of(folder)
             except OSError:
                 continue
-            reserve = min(DEFAULT_BYTES, DEFAULT_SHARE * space.total) if self.min_free is None else self.min_free
-            if space.free < reserve * (GOES_ON_AT if is_paused else 1):
-                return f"the disk of {folder} has {size(space.free)} free; {size(reserve)} are to stay free"
+            reserve = min(DEFAULT_BYTES, DEFAULT_SHARE * total) if self.min_free is None else self.min_free
+            if free < reserve * (GOES_ON_AT if is_paused else 1):
+                return f"the disk of {folder} has {size(free)} free; {size(reserve)} are to stay free"
         return None
 
     def excess(self) -> str | None:
@@ -96,8 +86,8 @@ def _file_size(path: str | Path) -> int:
 class DiskWatch:
     """Holds the gate while a disk has too little free space.
 
-    Requests in flight, their commits and heartbeats use the reserve. A stop of the crawl does not wait for space. It
-    calls ``stop`` once the files of the crawl take more than they may.
+    Requests in flight, their commits and heartbeats use the reserve. A stop of the crawl does not wait for space. Once
+    the files of the crawl take more than they may, the crawl ends.
     """
 
     def __init__(
@@ -106,23 +96,23 @@ class DiskWatch:
         clock: Clock,
         gate: Gate,
         progress: Progress,
-        stop: Callable[[RunEnd], None] = lambda end: None,
+        shutdown: Shutdown,
     ) -> None:
         self._reserve = reserve
         self._clock = clock
         self._gate = gate
         self._progress = progress
-        self._stop = stop
+        self._shutdown = shutdown
         self._measure_at = -math.inf
 
     @asynccontextmanager
-    async def watching(self, failed: Callable[[BaseException], None]) -> AsyncIterator[None]:
-        """Watch the disks inside the context, first before it is entered. ``failed`` gets an error of the watch."""
+    async def watching(self) -> AsyncIterator[None]:
+        """Watch the disks inside the context, first before it is entered. An error of the watch ends the crawl."""
         if not self._reserve.folders and self._reserve.max_used is None:
             yield
             return
         await self._check()
-        async with background_task(self._keep_checking(), failed):
+        async with background_task(self._keep_checking(), self._shutdown.fail):
             yield
 
     async def _keep_checking(self) -> None:
@@ -143,4 +133,4 @@ class DiskWatch:
             ended = self._clock.now()
             self._measure_at = ended + max(_MEASURE_EVERY_S, _REST_FACTOR * (ended - began))
             if excess is not None:
-                self._stop(RunEnd(EndCode.MAX_DISK, excess))
+                self._shutdown.request(RunEnd(EndCode.MAX_DISK, excess))

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeVar, assert_never
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
+from crawler.engine.outbox import Outbox
 from crawler.engine.workbench import (
     LOOK_UP_S,
     GiveBack,
@@ -32,12 +34,16 @@ from crawler.errors import CrawlerError
 from crawler.frontier.decide import Allowed
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, facts_of
-from crawler.model import Answer, Failed, FetchResult, Redirected, Request, RobotsCopy
-from crawler.reasons import ErrorKind, WaitReason
+from crawler.model import Failed, FetchResult, Redirected, Request, RobotsCopy
+from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import ClaimedSite, RequestRow
 from crawler.url import host_of, path_of
+
+if TYPE_CHECKING:
+    from crawler.engine.parser_pool import PageReader
+    from crawler.fetch.idle_connections import IdleConnections
 
 #: Failures after which the same request is sent once more.
 _SENT_AGAIN = frozenset({ErrorKind.CLOSING, ErrorKind.SIGNATURE})
@@ -58,10 +64,6 @@ class Blocked(Unsent):
 class GivenBack(Unsent):
     """The group should be given back to the store, with the pace that it has at the gate."""
 
-    def __init__(self, why: WaitReason, until: float) -> None:
-        super().__init__(f"{why}")
-        self.until = until  # seconds since the epoch
-
 
 class AddressTaken(Exception):
     """Another process asks the address of a host, ``until`` a time in seconds since the epoch."""
@@ -76,28 +78,6 @@ class Fetcher(Protocol):
     """Sends one request. Whatever a server does is in the result; only cancellation is raised."""
 
     async def fetch(self, request: Request) -> FetchResult: ...
-
-
-class Connections(Protocol):
-    """The idle connections of a fetcher, by politeness group."""
-
-    def expect(self, group: str, wait_s: float) -> None:
-        """The next request to ``group`` may be sent in ``wait_s`` seconds."""
-        ...
-
-    def close(self, group: str) -> None:
-        """Close the connections of ``group``: no request is likely to come."""
-        ...
-
-
-class _NoConnections:
-    """For fetchers without connections."""
-
-    def expect(self, group: str, wait_s: float) -> None:
-        return None
-
-    def close(self, group: str) -> None:
-        return None
 
 
 class AddressBook(Protocol):
@@ -131,49 +111,6 @@ class AddressBook(Protocol):
     def look_ups(self) -> str:
         """How many look-ups there were, with their seconds, by outcome, as JSON. For the heartbeat."""
         ...
-
-
-class _NoAddresses:
-    """For fetchers without addresses, and for a proxy."""
-
-    def is_limited(self, host: str) -> bool:
-        return False
-
-    def cached(self, host: str) -> str | None:
-        return ""
-
-    async def look_up(self, host: str) -> str:
-        return ""
-
-    def refused(self, host: str, address: str) -> bool:
-        return False
-
-    def look_ups(self) -> str:
-        return "{}"
-
-
-class Room(Protocol):
-    """Says whether another answer of a registered domain may be fetched, and waits until it may."""
-
-    def has_room(self, domain: str) -> bool: ...
-
-    async def room(self, domain: str) -> None: ...
-
-
-class _AlwaysRoom:
-    """For requests whose answers no parser reads."""
-
-    def has_room(self, domain: str) -> bool:
-        return True
-
-    async def room(self, domain: str) -> None:
-        return None
-
-
-class RequestLog(Protocol):
-    """Keeps every request that was sent, with the pace of its group since."""
-
-    def add_request(self, row: RequestRow, group: str, pace: Pace) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,20 +151,20 @@ class FetchPermit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transport:
-    """The means by which a gate sends requests.
+class FetcherSide:
+    """The part of a run that sends requests and reads the answers.
 
-    ``lease`` permits requests, ``room`` bounds the answers that wait to be read, and ``lag`` is taken out of the times
-    of answers. ``book`` knows the addresses of hosts, ``connections`` keeps idle connections, and ``memory`` bounds
-    large bodies. A fetcher leaves out what it does not have.
+    ``reader`` reads pages and bounds the answers that wait to be read, ``lease`` permits requests, and ``lag`` is taken
+    out of the times of answers. ``book`` knows the addresses of hosts, ``connections`` keeps idle connections, and
+    ``memory`` bounds large bodies. A fetcher leaves out what it does not have: with a proxy, the addresses.
     """
 
     fetcher: Fetcher
-    lease: Lease | None = None
-    room: Room | None = None
-    lag: LoopLag | None = None
+    reader: PageReader
+    lease: Lease
+    lag: LoopLag
     book: AddressBook | None = None
-    connections: Connections | None = None
+    connections: IdleConnections | None = None
     memory: BodyMemory | None = None
 
 
@@ -244,17 +181,17 @@ class Gate:
     """
 
     def __init__(
-        self, transport: Transport, clock: Clock, bench: Workbench, log: RequestLog, blocks: Blocks | None = None
+        self, side: FetcherSide, clock: Clock, bench: Workbench, log: Outbox, blocks: Blocks | None = None
     ) -> None:
-        self._fetcher = transport.fetcher
-        self._lease = transport.lease
-        self._book = transport.book or _NoAddresses()
-        self._room = transport.room or _AlwaysRoom()
-        self._lag = transport.lag or LoopLag(clock)
-        self._connections = transport.connections or _NoConnections()
-        self._memory = transport.memory or BodyMemory()
+        self._fetcher = side.fetcher
+        self._lease = side.lease
+        self._book = side.book
+        self._reader = side.reader
+        self._lag = side.lag
+        self._connections = side.connections
+        self._memory = side.memory or BodyMemory()
         self._clock = clock
-        self._bench = bench
+        self.bench = bench
         self._log = log
         self._blocks = blocks or Blocks()
         self._closed = False
@@ -267,12 +204,7 @@ class Gate:
     @property
     def look_ups(self) -> str:
         """The number of look-ups of names, with their seconds, by outcome, as JSON."""
-        return self._book.look_ups()
-
-    @property
-    def vain_claims(self) -> int:
-        """See :class:`Workbench`."""
-        return self._bench.vain_claims
+        return "{}" if self._book is None else self._book.look_ups()
 
     @property
     def requests_in_flight(self) -> int:
@@ -287,7 +219,7 @@ class Gate:
 
     def hold(self, held: bool, by: Hold = Hold.OPERATOR) -> None:
         """Send nothing new while ``held`` by any of :class:`Hold`. Tasks at the gate wait, and pauses run on."""
-        self._bench.hold(held, by)
+        self.bench.hold(held, by)
         self._wake(self._clock.now())
 
     async def wait_while_open(self, waiting: Awaitable[T]) -> T:
@@ -310,57 +242,39 @@ class Gate:
 
     # --- groups -------------------------------------------------------------------------------
 
-    def enter(self, group: str, pace: Pace) -> None:
-        """See :meth:`Workbench.enter`."""
-        self._bench.enter(group, pace)
-
     def leave(self, group: str) -> Pace:
-        """See :meth:`Workbench.leave`."""
+        """End the work on a group; returns its pace (:meth:`Workbench.leave`)."""
         self._memory.release(group)
-        return self._bench.leave(group)
-
-    def pace(self, group: str) -> Pace:
-        """See :meth:`Workbench.pace`."""
-        return self._bench.pace(group)
-
-    def forget(self) -> None:
-        """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
-        for group in self._bench.forget():
-            self._connections.close(group)
-            self._memory.release(group)
+        return self.bench.leave(group)
 
     def close_connections(self, group: str) -> None:
         """Close the idle connections of a group that is given back: another worker may send its next request."""
-        self._connections.close(group)
+        if self._connections is not None:
+            self._connections.close(group)
 
     def should_release(self, group: str) -> bool:
         """See :meth:`Workbench.should_release`."""
-        return self._bench.should_release(group, self._clock.now())
+        return self.bench.should_release(group, self._clock.now())
 
     def pauses_long(self, group: str) -> bool:
         """See :meth:`Workbench.pauses_long`."""
-        return self._bench.pauses_long(group, self._clock.now())
+        return self.bench.pauses_long(group, self._clock.now())
 
     async def pause(self, group: str) -> None:
         """Wait until the pause of this group is over."""
-        while (until := self._bench.pace(group).next_at) > self._clock.now():
+        while (until := self.bench.pace(group).next_at) > self._clock.now():
             await self._sleep(until)
 
     async def _sleep(self, until: float) -> None:
-        self._bench.fall_asleep()
+        self.bench.fall_asleep()
         try:
             await self.wait_while_open(self._clock.sleep(until - self._clock.now()))
         finally:
-            self._bench.wake_up()
-
-    def apply_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
-        """See :meth:`Workbench.apply_crawl_delay`."""
-        self._bench.apply_crawl_delay(group, site_id, answer.finished_at, crawl_delay_s)
+            self.bench.wake_up()
 
     def give_way_to_readings(self, group: str) -> NoReturn:
         """See :meth:`Workbench.behind_readings`. Raises :class:`GivenBack`."""
-        back = self._bench.behind_readings(group, self._clock.now())
-        raise GivenBack(back.why, back.until)
+        raise GivenBack(self.bench.behind_readings(group, self._clock.now()).why)
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -380,7 +294,7 @@ class Gate:
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
         is logged as failed, and the pause runs from then on.
         """
-        ticket = self._bench.open(permit.group, host_of(request.url))
+        ticket = self.bench.open(permit.group, host_of(request.url))
         try:
             answer = await self._send_once(request, permit, ticket)
             if isinstance(answer, Failed) and answer.kind in _SENT_AGAIN:
@@ -388,7 +302,7 @@ class Gate:
             return answer
         finally:
             now = self._clock.now()
-            self._bench.close(ticket, now)
+            self.bench.close(ticket, now)
             self._wake(now)
 
     async def _send_once(
@@ -411,12 +325,13 @@ class Gate:
             answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
+                assert self._book is not None, "it has the address"
                 if self._book.refused(ticket.host, address) and len(refusals) < _MOST_ADDRESSES:
                     now = self._clock.now()
-                    self._bench.unsent(ticket, now, answer.finished_at - answer.started_at)
+                    self.bench.unsent(ticket, now, answer.finished_at - answer.started_at)
                     self._wake(now)
                     continue
-                answer = _most_telling(refusals)
+                answer = _decisive(refusals)
             self._log_answer(request, permit, ticket, answer)
             return answer
 
@@ -437,27 +352,28 @@ class Gate:
         It is empty if the host has none, and ``None`` if the operator has chosen it. Raises :class:`GivenBack`.
         """
         while True:
-            is_limited = self._book.is_limited(ticket.host)
-            address = self._book.cached(ticket.host) if is_limited else ""
+            book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
+            address = "" if book is None else book.cached(ticket.host)
             now = self._clock.now()
-            reply = self._bench.ask(ticket, now, address)
+            reply = self.bench.ask(ticket, now, address)
             self._wake(now)
             match reply:
                 case Go():
-                    if self._lease is None or self._lease.covers_request():
-                        return ticket.target if is_limited else None
-                    self._bench.put_back(ticket, now)
+                    if self._lease.covers_request():
+                        return None if book is None else ticket.target
+                    self.bench.put_back(ticket, now)
                     self._wake(now)
                     await self.wait_while_open(self._lease.renewed())
                 case Wait(until):
                     await self._wait(ticket, until)
                 case WaitForRoom():
-                    await self.wait_while_open(self._room.room(ticket.domain))
+                    await self.wait_while_open(self._reader.room(ticket.domain))
                 case LookUp():
-                    await self._look_up(ticket)
+                    assert book is not None, "it does not know the host"
+                    await self._look_up(book, ticket)
                 case GiveBack(until, why):
                     operator_log.given_back(ticket.group, until, why)
-                    raise GivenBack(why, until)
+                    raise GivenBack(why)
                 case _:
                     assert_never(reply)
 
@@ -471,31 +387,31 @@ class Gate:
         finally:
             ticket.waiter = None
 
-    async def _look_up(self, ticket: Ticket) -> None:
+    async def _look_up(self, book: AddressBook, ticket: Ticket) -> None:
         """Look a host up, for two seconds at most: a stranger's name server may be slow, too."""
         in_time, taken = True, None
         try:
             async with asyncio.timeout(LOOK_UP_S):
-                await self.wait_while_open(self._book.look_up(ticket.host))
+                await self.wait_while_open(book.look_up(ticket.host))
         except TimeoutError:
             in_time = False
         except AddressTaken as error:
             taken = error
         now = self._clock.now()
         if taken is None:
-            late = self._bench.looked_up(ticket, now, in_time=in_time)
+            late = self.bench.looked_up(ticket, now, in_time=in_time)
         else:
-            late = self._bench.address_taken(ticket, now, taken.network, taken.until)
+            late = self.bench.address_taken(ticket, now, taken.network, taken.until)
         self._wake(now)
         if late is not None:
-            raise GivenBack(late.why, late.until)
+            raise GivenBack(late.why)
 
     def _wake(self, now: float) -> None:
         """Let the tickets that may go now ask again, and set the timer for the next ones."""
-        for ticket in self._bench.woken(now):
+        for ticket in self.bench.woken(now):
             if isinstance(ticket.waiter, asyncio.Future) and not ticket.waiter.done():
                 ticket.waiter.set_result(None)
-        next_at = self._bench.next_at()
+        next_at = self.bench.next_at()
         if next_at == self._timer_at:
             return
         if self._timer is not None:
@@ -511,23 +427,20 @@ class Gate:
 
     def _body_waits(self, group: str) -> None:
         now = self._clock.now()
-        self._bench.body_waits(group, now)
+        self.bench.body_waits(group, now)
         self._wake(now)
 
-    def reading(self, group: str) -> _Reading:
+    @contextmanager
+    def reading(self, group: str) -> Iterator[None]:
         """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
-        self._bench.begin_reading(group, self._clock.now())
-        return _Reading(self._end_reading, group, self._bench.domain(group))
-
-    def _end_reading(self, group: str, domain: str) -> None:
-        now = self._clock.now()
-        self._memory.release(group)
-        self._bench.end_reading(domain, now)
-        self._wake(now)
-
-    def unreadable(self, group: str, kind: ErrorKind) -> None:
-        """The body of the last answer to ``group`` cannot be decoded. To be called before its next request."""
-        self._bench.unreadable(group, kind.value)
+        self.bench.begin_reading(group, self._clock.now())
+        try:
+            yield
+        finally:
+            now = self._clock.now()
+            self._memory.release(group)
+            self.bench.end_reading(group, now)
+            self._wake(now)
 
     def _log_answer(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.
@@ -536,36 +449,20 @@ class Gate:
         :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
         lag_s, now = self._lag.in_answer(answer.started_at, answer.finished_at), self._clock.now()
-        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, now)) > 0:
+        if (waits_s := self.bench.charge(ticket.domain, answer.loop_s, now)) > 0:
             operator_log.loop_used(ticket.domain, answer.loop_s, waits_s)
-        before = self._bench.pace(permit.group)
-        pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
+        before = self.bench.pace(permit.group)
+        pace = self.bench.done(ticket, now, facts_of(answer, lag_s), permit.crawl_delay_s)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
         operator_log.paced(permit.group, before, pace)
-        over_at = answer.finished_at
-        if self._lease is not None:
-            over_at = self._lease.over_by(answer.started_at, over_at)
+        over_at = self._lease.over_by(answer.started_at, answer.finished_at)
         self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, pace)
-        self._connections.expect(permit.group, pace.next_at - now)
+        if self._connections is not None:
+            self._connections.expect(permit.group, pace.next_at - now)
 
 
-class _Reading:
-    """Calls a function with a politeness group and its registered domain on exit."""
-
-    __slots__ = ("_domain", "_end", "_group")
-
-    def __init__(self, end: Callable[[str, str], None], group: str, domain: str) -> None:
-        self._end, self._group, self._domain = end, group, domain
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        self._end(self._group, self._domain)
-
-
-def _most_telling(failures: Sequence[Failed]) -> Failed:
+def _decisive(failures: Sequence[Failed]) -> Failed:
     """Of the failures of several addresses the last one that is not the crawler's own refusal, if there is one."""
     return next((failed for failed in reversed(failures) if failed.kind is not ErrorKind.ADDRESS), failures[-1])
 

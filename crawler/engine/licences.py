@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.clock import Clock
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate
+from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.outbox import Outbox
 from crawler.engine.permission import Closed, permission
-from crawler.engine.robots_cache import PATIENCE_S, RobotsCache
-from crawler.engine.rules_cache import RulesCache
+from crawler.engine.robots_cache import RobotsCache
 from crawler.frontier.operator import BLOCKED
 from crawler.model import Preference, Purpose, Request, SiteFile
 from crawler.robots.readings import SiteRules
 from crawler.robots.rsl import MAX_BYTES, NO_LICENCE, Licence, licence_file, licence_of, licence_unasked, unavailable
-from crawler.store.rows import HORIZON_S, ClaimedSite, RobotsTarget, RobotsWait
+from crawler.store.rows import HORIZON_S, ClaimedSite, RobotsTarget
 from crawler.url import ROBOTS_PATH, split
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ class Licences:
     2. A licence that holds is not requested again, by whichever site it is named.
     3. No page is requested before each licence that its robots.txt names was read, or cannot be had for good. A licence
        that cannot be had for good refuses every use; a temporary failure postpones the pages.
-    4. A site waits for a licence for ``PATIENCE_S`` at most; then the licence has failed for now. The store knows that
-       it has waited, so it does not matter which worker claims it next.
+    4. A site waits for a licence as long as for a robots.txt at most; then the licence has failed for now. The store
+       knows that it has waited, so it does not matter which worker claims it next.
     """
 
     def __init__(
@@ -66,7 +65,6 @@ class Licences:
         clock: Clock,
         outbox: Outbox,
         robots_cache: RobotsCache,
-        rules_cache: RulesCache,
     ) -> None:
         self._policy = policy
         self._gate = gate
@@ -74,25 +72,24 @@ class Licences:
         self._clock = clock
         self._outbox = outbox
         self._robots_cache = robots_cache
-        self._rules_cache = rules_cache
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def of(
         self, site: ClaimedSite, group: str, rules: SiteRules | None, urls: Iterable[str], path: str
-    ) -> tuple[Preference, ...] | Postponed | RobotsTarget | None:
+    ) -> tuple[Preference, ...] | Postponed | None:
         """What the licences at ``urls`` say of a path of ``site``, whose robots.txt in force has the ``rules``.
 
-        A :class:`RobotsTarget` is the URL that the site waits for from now on. ``None`` if the page must wait: the
-        robots copy has run out, or the pause after the request for a licence is long. Raises
-        :class:`crawler.engine.gate.Unsent` and :class:`crawler.errors.StoreError`.
+        ``None`` if the page must wait: the site waits for a licence on another site from now on, the robots copy has
+        run out, or the pause after the request for a licence is long. Raises :class:`crawler.engine.gate.Unsent` and
+        :class:`crawler.errors.StoreError`.
         """
         said: list[Preference] = []
         for number, url in enumerate(urls):
             if number == _MOST:
                 return (*said, *unavailable(url, f"more than {_MOST} licences"))
             found = await self._found(site, group, rules, url)
-            if not isinstance(found, _Known):
-                return found
+            if found is None:
+                return None
             if found.file.failing_since is not None and found.file.valid_until is not None:
                 return Postponed(found.file.valid_until, f"licence {url}: {found.file.note}")
             if found.file.note:
@@ -112,35 +109,27 @@ class Licences:
 
         They wait on if it must be requested at another claim: the site waits itself, or its pause is long.
         """
-        url, closed = f"{target.site}{target.path}", ""
-        try:
-            if site.refusals.closed:
-                closed = f"{target.site} is closed, because it refused what the crawl asked for"
-            else:
-                copy = await self._robots_cache.in_force(site, group, siblings, target.hops)
-                if isinstance(copy, RobotsTarget):
-                    return
-                rules = await self._rules_cache.rules(site.name, copy)
-                if await self._valid(url) is None and not await self._requested(site, group, rules, url):
-                    return
-        except Blocked:
-            closed = f"{target.site} is {BLOCKED}"
-        if closed:
-            self._keep(site.id, url, self._unasked(url, closed, is_lasting=True))
+        url = f"{target.site}{target.path}"
+        copy = await self._robots_cache.permitted(target, site, group, siblings)
+        if isinstance(copy, RobotsTarget):
+            return
+        if isinstance(copy, Closed):
+            self._keep(site.id, url, self._unasked(url, copy.why, is_lasting=True))
+        elif await self._valid(url) is None:
+            rules = await self._robots_cache.rules_cache.rules(site.name, copy)
+            if not await self._requested(site, group, rules, url):
+                return
         self._outbox.add_target_answered(target)
 
-    async def _found(
-        self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str
-    ) -> _Known | RobotsTarget | None:
-        """The licence at ``url``, behind redirects."""
+    async def _found(self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str) -> _Known | None:
+        """The licence at ``url``, behind redirects; ``None`` as :meth:`of`."""
         for _ in range(_MOST_HOPS + 1):
             known = await self._valid(url)
             if known is None:
                 place = split(url)
                 if place.site != site.name:
-                    waits = await self._wait(site, url)
-                    if waits is not None:
-                        return waits
+                    if await self._waits(site, url):
+                        return None
                 elif not await self._requested(site, group, rules, url) or self._gate.pauses_long(group):
                     return None
                 known = self._known[url]
@@ -166,11 +155,10 @@ class Licences:
             return None
         return known
 
-    async def _wait(self, site: ClaimedSite, url: str) -> RobotsTarget | None:
-        """Let the site wait for a licence on another site; ``None`` if it has waited in vain, or must not wait."""
+    async def _waits(self, site: ClaimedSite, url: str) -> bool:
+        """Let the site wait for a licence on another site. False if it has waited in vain, or must not wait."""
         place = split(url)
-        target = RobotsTarget(place.site, place.path)
-        is_lasting, why = True, ""
+        target, is_lasting, why = RobotsTarget(place.site, place.path), True, ""
         if self._gate.is_blocked(url):
             why = f"{place.site} is {BLOCKED}"
         elif place.path == ROBOTS_PATH:
@@ -178,10 +166,8 @@ class Licences:
         elif any(wait.site_id == site.id for wait in await self._store.robots_waits(target)):
             is_lasting, why = False, "it was not requested in time"
         if not why:
-            until = self._clock.now() + PATIENCE_S
-            self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, (), until))
-            site.target = target
-            return target
+            self._robots_cache.wait_for(site, url)
+            return True
         there = await self._store.site(place.site)
         file = self._unasked(url, why, is_lasting=is_lasting)
         if there is None:
@@ -189,7 +175,7 @@ class Licences:
         else:
             self._keep(there.id, url, file)
             self._outbox.add_target_answered(target)
-        return None
+        return False
 
     async def _requested(self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str) -> bool:
         """Request a licence on the claimed ``site``. False if it must be requested at another claim."""

@@ -21,11 +21,10 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from crawler.clock import boot_s
 from crawler.engine import operator_log
-from crawler.engine.assembly import Engine
 from crawler.engine.claim_task import ClaimTasks
 from crawler.engine.recording import record_all
 from crawler.engine.shutdown import stop_at
@@ -35,6 +34,9 @@ from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.scope import adopt_mains
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import ClaimLimits, CommitBatch, UrlLimits, Waiting
+
+if TYPE_CHECKING:
+    from crawler.engine.crawl import Crawl
 
 #: How long finished work waits for its commit, in seconds, if it comes slowly.
 COMMIT_AGE_S = 0.5
@@ -186,9 +188,9 @@ class CrawlLoop:
     forbid are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._claim_tasks = ClaimTasks(engine)
+    def __init__(self, context: Crawl) -> None:
+        self._context = context
+        self._claim_tasks = ClaimTasks(context)
         self._last_commit_at = -math.inf  # when it was over
 
     async def run(self) -> RunEnd:
@@ -197,8 +199,8 @@ class CrawlLoop:
         Raises :class:`StoreError` if the store fails, the error of the consumer of pages, and the first failure of a
         task.
         """
-        engine, fail = self._engine, self._engine.shutdown.fail
-        engine.store.on_news(engine.alarm.ring)
+        context, fail = self._context, self._context.shutdown.fail
+        context.store.on_news(context.alarm.ring)
         end: RunEnd | None = None
         try:
             async with (
@@ -218,21 +220,21 @@ class CrawlLoop:
             raise
         finally:
             await self._claim_tasks.cancel()
-        engine.shutdown.raise_failure()
+        context.shutdown.raise_failure()
         return end
 
     async def _crawl(self) -> RunEnd:
         """Crawl to the end, with nothing claimed at first. Raises :class:`LeaseLost`."""
-        engine = self._engine
-        await engine.main_sites.remember()
+        context = self._context
+        await context.main_sites.remember()
         await self._queue_revisits()
         is_due, more_ready = True, False
-        while (stopped_by := engine.shutdown.end) is None:
+        while (stopped_by := context.shutdown.end) is None:
             match next_commit(self._work(is_due=is_due, more_ready=more_ready)):
                 case Wait(until):
                     is_due = not await self._wait(until)
                 case Gather():
-                    await engine.clock.sleep(GATHER_S)
+                    await context.clock.sleep(GATHER_S)
                     is_due = True
                 case Commit(groups):
                     claimed = await self._commit(groups)
@@ -240,9 +242,9 @@ class CrawlLoop:
                     if is_due and (end := await self._find_work()) is not None:
                         await self._commit(0)
                         return end
-            if engine.shutdown.lease_lost:
+            if context.shutdown.lease_lost:
                 raise LeaseLost("the lease of this worker was lost between two commits")
-        if len(self._claim_tasks) and engine.outbox.uncommitted_since is not None:
+        if context.bench.held and context.outbox.uncommitted_since is not None:
             await self._commit(0)  # what is finished need not wait for the requests in flight
         await self._claim_tasks.drain()
         await self._commit(0)
@@ -253,36 +255,36 @@ class CrawlLoop:
 
         The store is only read until there is something to claim or to commit.
         """
-        engine = self._engine
+        context = self._context
         frontier, nothing_added = None, False
         while self._is_idle:
             match when_idle(self._idle(frontier, nothing_added=nothing_added)):
                 case Wait(until, waiting_for):
-                    engine.progress.note_wait(waiting_for, engine.sample.adds_work_at)
+                    context.progress.note_wait(waiting_for, context.sample.adds_work_at)
                     await self._wait(until)
-                    engine.progress.note_wait(None)
+                    context.progress.note_wait(None)
                     frontier, nothing_added = None, False
-                    if engine.pages.is_limited:
+                    if context.pages.is_limited:
                         return None  # a commit counts the pages of other workers
                 case Step.POLL:
-                    ready, ends_at = await engine.store.next_ready(engine.clock.now()), self._ends_at
+                    ready, ends_at = await context.store.next_ready(context.clock.now()), self._ends_at
                     is_in_time = ready is not None and ready.until < ends_at
                     frontier = Frontier(ready, not is_in_time and await self._others_may_queue(ends_at))
                 case Step.CLAIM:
                     return None
                 case Step.ADMIT_REVISITS_ONLY:
-                    engine.pages.restrict_to_revisits()
-                    await engine.store.prepare(0)
+                    context.pages.only_revisits = True
+                    await context.store.prepare(0)
                 case Step.ADD_WORK:
                     waits = frontier is not None and frontier.ready is not None
-                    may_draw = not waits or engine.sample.adds_work_at <= engine.clock.now()
-                    if await self._queue_revisits() or (may_draw and await engine.sample.add_work()):
+                    may_draw = not waits or context.sample.adds_work_at <= context.clock.now()
+                    if await self._queue_revisits() or (may_draw and await context.sample.add_work()):
                         return None
                     nothing_added = True
                 case Step.CONCLUDE:
                     if await self._is_added_to():
                         return None
-                    return await conclude(engine.store, engine.policy, engine.pages, engine.progress, self._ends_at)
+                    return await conclude(context.store, context.policy, context.pages, context.progress, self._ends_at)
                 case other:
                     assert_never(other)
         return None
@@ -290,65 +292,65 @@ class CrawlLoop:
     @property
     def _is_idle(self) -> bool:
         """Whether nothing is claimed, nothing is to be committed, and the crawl goes on."""
-        engine = self._engine
-        is_going_on = engine.shutdown.end is None and not engine.shutdown.lease_lost
-        is_committed = engine.outbox.uncommitted_since is None and not engine.alarm.is_urgent
-        return is_going_on and is_committed and not len(self._claim_tasks)
+        context = self._context
+        is_going_on = context.shutdown.end is None and not context.shutdown.lease_lost
+        is_committed = context.outbox.uncommitted_since is None and not context.alarm.is_urgent
+        return is_going_on and is_committed and not context.bench.held
 
     # --- what the decisions see ---------------------------------------------------------------
 
     def _work(self, *, is_due: bool, more_ready: bool) -> Work:
-        engine, now, held = self._engine, self._engine.clock.now(), len(self._claim_tasks)
+        context, now, held = self._context, self._context.clock.now(), self._context.bench.held
         return Work(
             now=now,
             is_due=is_due,
-            groups_wanted=engine.pages.more_groups(engine.bench.may_claim(), held),
+            groups_wanted=context.pages.more_groups(context.bench.may_claim(), held),
             more_ready=more_ready,
-            requests_in_flight=engine.gate.requests_in_flight,
-            uncommitted_since=engine.outbox.uncommitted_since,
-            commit_urgent=engine.alarm.is_urgent or engine.outbox.released >= max(1, held),
-            commit_awaited=engine.alarm.is_awaited,
+            requests_in_flight=context.gate.requests_in_flight,
+            uncommitted_since=context.outbox.uncommitted_since,
+            commit_urgent=context.alarm.is_urgent or context.outbox.released >= max(1, held),
+            commit_awaited=context.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
-            pages_need_commit=engine.store.lease_s is not None and engine.pages.needs_commit,
-            horizon_s=engine.bench.horizon_s(now),
+            pages_need_commit=context.store.lease_s is not None and context.pages.needs_commit,
+            horizon_s=context.bench.horizon_s(now),
         )
 
     def _idle(self, frontier: Frontier | None, *, nothing_added: bool) -> Idle:
-        engine, now = self._engine, self._engine.clock.now()
+        context, now = self._context, self._context.clock.now()
         return Idle(
             now=now,
             frontier=frontier,
-            page_limit_reached=engine.pages.is_reached,
-            revisits_enabled=engine.policy.revisit.enabled,
-            revisits_only=engine.pages.only_revisits,
+            page_limit_reached=context.pages.is_reached,
+            revisits_enabled=context.policy.revisit.enabled,
+            revisits_only=context.pages.only_revisits,
             nothing_added=nothing_added,
-            adds_work_at=engine.sample.adds_work_at,
-            has_other_workers=engine.store.lease_s is not None,
-            horizon_s=engine.bench.horizon_s(now),
+            adds_work_at=context.sample.adds_work_at,
+            has_other_workers=context.store.lease_s is not None,
+            horizon_s=context.bench.horizon_s(now),
             ends_at=self._ends_at,
         )
 
     @property
     def _ends_at(self) -> float:
         """When the run ends at the latest, in seconds since the epoch."""
-        return self._engine.clock.now() + self._engine.side.lease.run_time_left_s()
+        return self._context.clock.now() + self._context.inputs.side.lease.run_time_left_s()
 
     # --- the steps ----------------------------------------------------------------------------
 
     async def _wait(self, until: float | None) -> bool:
         """Wait for a ring of the alarm, until ``until`` at most; returns whether it rang."""
-        return await self._engine.alarm.wait(None if until is None else until - self._engine.clock.now())
+        return await self._context.alarm.wait(None if until is None else until - self._context.clock.now())
 
     async def _others_may_queue(self, ends_at: float) -> bool:
         """Whether an order under way or another worker may still queue a URL for a run that ends at that time."""
-        return bool(self._engine.progress.open_orders) or await self._engine.store.others_at_work(ends_at)
+        return bool(self._context.progress.open_orders) or await self._context.store.others_at_work(ends_at)
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""
-        if self._engine.all_consumed is None:
+        if self._context.inputs.all_consumed is None:
             return False
-        consumed = asyncio.ensure_future(self._engine.all_consumed())
-        stopped = asyncio.create_task(self._engine.shutdown.wait())
+        consumed = asyncio.ensure_future(self._context.inputs.all_consumed())
+        stopped = asyncio.create_task(self._context.shutdown.wait())
         try:
             await asyncio.wait([consumed, stopped], return_when=asyncio.FIRST_COMPLETED)
             return consumed.result() if consumed.done() else True
@@ -358,14 +360,14 @@ class CrawlLoop:
 
     async def _queue_revisits(self) -> int:
         """Queue what is due and was not visited by this run, so that the run ends. Returns how many were queued."""
-        engine, revisit = self._engine, self._engine.policy.revisit
+        context, revisit = self._context, self._context.policy.revisit
         if not revisit.enabled:
             return 0
-        now, since = engine.clock.now(), engine.progress.started_at
-        return await engine.store.revisits.queue_due(revisit, now, since, self._pages_per_site())
+        now, since = context.clock.now(), context.progress.started_at
+        return await context.store.revisits.queue_due(revisit, now, since, self._pages_per_site())
 
     def _pages_per_site(self) -> int | None:
-        return 0 if self._engine.pages.only_revisits else self._engine.policy.limits.max_pages_per_site
+        return 0 if self._context.pages.only_revisits else self._context.policy.limits.max_pages_per_site
 
     async def _commit(self, groups: int) -> int:
         """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
@@ -374,62 +376,61 @@ class CrawlLoop:
         the news of sites goes back into the outbox. If the commit landed and only its answer was lost, the error
         says so (:class:`~crawler.errors.LeaseLost`: ``committed``).
         """
-        engine = self._engine
-        contents = engine.outbox.next_batch()
+        context = self._context
+        contents = context.outbox.next_batch()
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
         new_pages = sum(outcome.queued.seen is None for outcome in pages)
-        contents.now = now = engine.clock.now()
+        contents.now = now = context.clock.now()
         contents.limits, contents.claim_limits = self._url_limits(), self._claim_limits(groups, new_pages, now)
-        contents.worst_lag_s = engine.progress.worst_lag_s
+        contents.worst_lag_s = context.progress.worst_lag_s
         asked_at = boot_s()
         try:
-            await record_all(engine.recorder, contents.recorded, engine.waits_for_room)
+            await record_all(context.inputs.recorder, contents.recorded, context.waits_for_room)
             await self._write_ahead(contents)
-            result = await engine.store.commit(contents)
+            result = await context.store.commit(contents)
         except BaseException as error:
             if isinstance(error, LeaseLost) and error.committed:
-                engine.progress.committed(contents.requests, contents.outcomes)
-                engine.outbox.finish(contents)
+                context.progress.committed(contents.requests, contents.outcomes)
+                context.outbox.finish(contents)
             else:
-                engine.outbox.put_back(contents)
+                context.outbox.put_back(contents)
             raise
-        engine.side.lease.begin(asked_at)
+        context.inputs.side.lease.begin(asked_at)
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
-        engine.progress.committed(contents.requests, contents.outcomes)
-        engine.sample.committed(contents.requests, now)
-        engine.pages.learn(new_pages, result.grant)
-        adopt_mains(engine.scope, result.mirrors)
-        engine.scope.adopt_hosts(result.adopted_hosts)
-        engine.main_sites.learn(result.mirrors)
-        engine.main_sites.refute(result.refuted)
-        engine.bench.stored(contents.paces)
-        engine.outbox.committed(result.robots_ids)
+        context.progress.committed(contents.requests, contents.outcomes)
+        context.sample.committed(contents.requests, now)
+        context.pages.learn(new_pages, result.grant)
+        adopt_mains(context.scope, result.mirrors)
+        context.scope.adopt_hosts(result.adopted_hosts)
+        context.main_sites.learn(result.mirrors)
+        context.main_sites.refute(result.refuted)
+        context.outbox.committed(result.robots_ids)
         for claim in result.claims:
             self._claim_tasks.start(claim)
-        engine.bench.note_claims(len(result.claims), groups, result.share, now)
-        if pages and engine.on_pages is not None:
-            await engine.on_pages(pages)
-        engine.outbox.finish(contents)
-        self._last_commit_at = engine.clock.now()
+        context.bench.note_claims(len(result.claims), groups, result.share, now)
+        if pages and context.inputs.on_pages is not None:
+            await context.inputs.on_pages(pages)
+        context.outbox.finish(contents)
+        self._last_commit_at = context.clock.now()
         return len(result.claims)
 
     async def _write_ahead(self, contents: CommitBatch) -> None:
-        if self._engine.write_ahead is not None:
-            await self._engine.write_ahead(contents)
+        if self._context.inputs.write_ahead is not None:
+            await self._context.inputs.write_ahead(contents)
 
     def _url_limits(self) -> UrlLimits:
-        max_depth = self._engine.policy.limits.max_depth
-        return UrlLimits(max_depth, self._pages_per_site(), self._engine.sample.held_from)
+        max_depth = self._context.policy.limits.max_depth
+        return UrlLimits(max_depth, self._pages_per_site(), self._context.sample.held_from)
 
     def _claim_limits(self, groups: int, new_pages: int, now: float) -> ClaimLimits:
         """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
-        engine = self._engine
+        context = self._context
         return ClaimLimits(
             groups=groups,
-            urls_per_group=engine.bench.urls_per_group(now),
-            horizon_s=engine.bench.horizon_s(now),
-            held=len(self._claim_tasks),
-            pages=engine.pages.request(new_pages),
+            urls_per_group=context.bench.urls_per_group(now),
+            horizon_s=context.bench.horizon_s(now),
+            held=context.bench.held,
+            pages=context.pages.request(new_pages),
         )
 
     # --- the lease ----------------------------------------------------------------------------
@@ -439,48 +440,47 @@ class CrawlLoop:
 
         Returns why the crawl ends, if it does.
         """
-        engine = self._engine
+        context = self._context
         await self._hand_in_late()
-        if not engine.shutdown.requested:
-            engine.outbox.forget_tasks()
-            engine.pages.lose()
-            engine.gate.forget()
-            engine.shutdown.regain_lease()
-            if not await engine.store.rejoin(engine.clock.now()):
-                engine.shutdown.request(RunEnd(EndCode.SUPERSEDED))
-        return engine.shutdown.end
+        if not context.shutdown.requested:
+            context.outbox.forget_tasks()
+            context.pages.lose()
+            context.shutdown.lease_lost = False
+            if not await context.store.rejoin(context.clock.now()):
+                context.shutdown.request(RunEnd(EndCode.SUPERSEDED))
+        return context.shutdown.end
 
     async def _hand_in_late(self) -> None:
         """End all claim tasks, and commit what holds without a lease: requests sent, and the news of their sites.
 
         All other finished work is dropped: its URLs are still queued, and another worker may have claimed them.
         """
-        engine = self._engine
+        context = self._context
         await self._claim_tasks.cancel()
-        contents = engine.outbox.next_batch()
+        contents = context.outbox.next_batch()
         contents.unread |= contents.read  # their outcomes are dropped
-        contents.now, contents.limits = engine.clock.now(), self._url_limits()
+        contents.now, contents.limits = context.clock.now(), self._url_limits()
         try:
-            await record_all(engine.recorder, contents.recorded, lambda _: False)
+            await record_all(context.inputs.recorder, contents.recorded, lambda _: False)
             await self._write_ahead(contents)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
-            await engine.store.commit_late(contents)
-            engine.progress.committed(contents.requests, [])
+            await context.store.commit_late(contents)
+            context.progress.committed(contents.requests, [])
 
     # --- in the background --------------------------------------------------------------------
 
     async def _keep_lease(self) -> None:
         try:
-            await self._engine.side.lease.keep()
+            await self._context.inputs.side.lease.keep()
         except LeaseLost:
-            self._engine.shutdown.lose_lease()
+            self._context.shutdown.lose_lease()
 
     async def _stop_in_time(self) -> None:
-        engine = self._engine
-        if (limit_s := engine.policy.limits.max_time_s) is not None:
-            await stop_at(engine.progress.started_at + limit_s, engine.shutdown.request, engine.clock)
+        context = self._context
+        if (limit_s := context.policy.limits.max_time_s) is not None:
+            await stop_at(context.progress.started_at + limit_s, context.shutdown.request, context.clock)
 
     async def _end_grace(self) -> None:
         """Cancel the requests that are in flight when the grace after a request to stop is over."""
-        await self._engine.shutdown.wait_for_grace(STOP_GRACE_S, self._engine.clock)
+        await self._context.shutdown.wait_for_grace(STOP_GRACE_S, self._context.clock)
         await self._claim_tasks.cancel()

@@ -28,7 +28,7 @@ class LoopLag:
         self._due_at = math.inf  # of the measurement under way
 
     async def measure(self, progress: Progress) -> None:
-        """Measure until cancelled, and tell ``progress`` each lag."""
+        """Measure until cancelled, and note each lag in ``progress``."""
         try:
             while True:
                 self._due_at = self._clock.now() + _EVERY_S + _RESOLUTION_S

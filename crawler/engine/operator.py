@@ -9,19 +9,16 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.clock import Clock
-from crawler.engine.gate import Gate
-from crawler.engine.outbox import Outbox
-from crawler.engine.progress import Progress
-from crawler.engine.sampling_frame import Sample
-from crawler.engine.shutdown import Shutdown
+from crawler.engine.readmission import WIDENED, readmit, visit_again
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
-from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
+from crawler.frontier.operator import BLOCKED, Command, Order, standing
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Beat
+from crawler.url import split
 
 if TYPE_CHECKING:
+    from crawler.engine.crawl import Crawl
     from crawler.store.sections import Store
 
 _POLL_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
@@ -44,27 +41,12 @@ class OperatorListener:
     after its last transaction. If the process is killed before, the next run carries it out again.
     """
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        clock: Clock,
-        gate: Gate,
-        blocks: Blocks,
-        outbox: Outbox,
-        shutdown: Shutdown,
-        progress: Progress,
-        sample: Sample,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._gate = gate
-        self._blocks = blocks
-        self._outbox = outbox
-        self._shutdown = shutdown
-        self._progress = progress
-        self._sample = sample
+    def __init__(self, context: Crawl) -> None:
+        self._context = context
+        self._store = context.store
+        self._progress = context.progress
         self._orders: list[Order] = []
+        self._is_scope_wider = False  # than when the excluded URLs were decided on
         self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
         self._done: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # to be noted in the store
@@ -78,20 +60,20 @@ class OperatorListener:
         """
         await self._listen()
         async with (
-            background_task(self._keep_listening(), self._shutdown.fail),
-            background_task(self._keep_noting(), self._shutdown.fail),
-            background_task(self._keep_beating(), self._shutdown.fail),
+            background_task(self._keep_listening(), self._context.shutdown.fail),
+            background_task(self._keep_noting(), self._context.shutdown.fail),
+            background_task(self._keep_beating(), self._context.shutdown.fail),
         ):
             while not self._todo.empty():
                 await self._carry_out(*self._todo.get_nowait())
-            async with background_task(self._keep_working(), self._shutdown.fail):
+            async with background_task(self._keep_working(), self._context.shutdown.fail):
                 yield
 
     # --- the tasks ----------------------------------------------------------------------------
 
     async def _keep_listening(self) -> None:
         while True:
-            await self._clock.sleep(_POLL_EVERY_S)
+            await self._context.clock.sleep(_POLL_EVERY_S)
             await self._listen()
 
     async def _keep_noting(self) -> None:
@@ -100,19 +82,19 @@ class OperatorListener:
 
     async def _keep_beating(self) -> None:
         while True:
-            now, lag_s, disk = self._clock.now(), self._progress.pop_lag(), self._progress.low_disk
+            now, lag_s, disk = self._context.clock.now(), self._progress.pop_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
-                look_ups, vain_claims = self._gate.look_ups, self._gate.vain_claims
+                look_ups, vain_claims = self._context.gate.look_ups, self._context.gate.bench.vain_claims
                 beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, look_ups, vain_claims)
                 await self._store.control.beat(beat)
-            await self._clock.sleep(_BEAT_EVERY_S)
+            await self._context.clock.sleep(_BEAT_EVERY_S)
 
     async def _keep_working(self) -> None:
         while True:
             order, since = await self._todo.get()
-            await self._outbox.flush()  # now the store has the outcomes that were decided before the order
+            await self._context.outbox.flush()  # now the store has the outcomes that were decided before the order
             await self._carry_out(order, since)
-            await self._outbox.flush()  # and the commit claims the groups that the order has made ready
+            await self._context.outbox.flush()  # and the commit claims the groups that the order has made ready
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -121,14 +103,16 @@ class OperatorListener:
         if news := await self._store.control.orders(self._orders[-1].id if self._orders else 0):
             self._orders += news
             now_standing = standing(self._orders)
-            self._blocks.replace(now_standing.blocked)
-            self._progress.note_pause(now_standing.paused_since)
-            self._gate.hold(now_standing.paused_since is not None)
-            since = self._clock.now()
+            self._context.scope.blocks.replace(now_standing.blocked)
+            urls = [order.name for order in news if order.command is Command.QUEUE]
+            self._is_scope_wider |= self._context.scope.widen(urls)
+            self._progress.paused_since = now_standing.paused_since
+            self._context.gate.hold(now_standing.paused_since is not None)
+            since = self._context.clock.now()
             for order in news:
                 if order.command is Command.STOP and order.run_id == self._store.run_id:
                     # Each worker stops, also if another one has noted the order as done.
-                    self._shutdown.request(RunEnd(EndCode.OPERATOR))
+                    self._context.shutdown.request(RunEnd(EndCode.OPERATOR))
                 if order.done_at is None:
                     self._queue(order, since)
                 elif order.command is Command.BLOCK and self._may_have_sent:  # another worker was first
@@ -138,7 +122,7 @@ class OperatorListener:
     def _queue(self, order: Order, since: float) -> None:
         """Queue the part of an order that takes time, or the note that the order is done."""
         match order.command:
-            case Command.BLOCK | Command.UNBLOCK:
+            case Command.BLOCK | Command.UNBLOCK | Command.QUEUE:
                 self._todo.put_nowait((order, since))
                 self._progress.open_orders += 1
             case Command.STOP if order.run_id != self._store.run_id:
@@ -147,15 +131,35 @@ class OperatorListener:
                 self._done.put_nowait((order, since))
 
     async def _carry_out(self, order: Order, since: float) -> None:
-        """Carry out an order about a block."""
+        """Carry out an order about a site or a URL."""
         try:
-            if order.command is not Command.UNBLOCK or not self._holds(order):
-                await self._go_through(order, since)
+            work = self._add if order.command is Command.QUEUE else self._go_through
+            if order.command is Command.BLOCK or not self._holds(order):
+                await work(order, since)
                 return
-            async with self._sample.unblocking(order, self._clock.now()):
-                await self._go_through(order, since)
+            async with self._context.sample.growing(order, self._context.clock.now()):
+                await work(order, since)
         finally:
             self._progress.open_orders -= 1
+
+    async def _add(self, order: Order, since: float) -> None:
+        """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
+        await self._context.clock.sleep(
+            since + 2 * _POLL_EVERY_S - self._context.clock.now()
+        )  # then the scope of each worker is wider
+        if not self._holds(order):
+            return
+        store, scope, url, policy = self._store, self._context.scope, order.name, self._context.policy
+        if self._is_scope_wider:
+            self._is_scope_wider = False
+            await readmit(store, scope, WIDENED)
+        is_known = await store.find(url) is not None
+        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
+        if is_known:
+            await store.expire_robots_of([split(url).site], self._context.clock.now())
+            per_site = policy.limits.max_pages_per_site
+            await visit_again(store, scope, [url], policy.revisit, per_site, self._context.clock.now())
+        await store.control.done(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:
         """Exclude the queued URLs of a blocked site, or queue them again, batch by batch, while the order holds."""
@@ -174,7 +178,7 @@ class OperatorListener:
 
     def _holds(self, order: Order) -> bool:
         """Whether an order is still to be carried out: no later one is about its name, and no stop was requested."""
-        return not self._shutdown.requested and all(
+        return not self._context.shutdown.requested and all(
             later.name != order.name or later.id <= order.id for later in self._orders
         )
 

@@ -1,6 +1,6 @@
 """The log records that the engine writes for the operator of a long crawl.
 
-Each function writes one kind of record, if there is anything to tell, and passes its facts as ``extra`` for the JSON
+Each function writes one kind of record, if there is anything to report, and passes its facts as ``extra`` for the JSON
 form. Records above the level ``debug`` are rare: none is written for a request, a page or a commit that goes well.
 """
 
@@ -24,7 +24,7 @@ _STORE = logging.getLogger("crawler.store")
 _PARSERS = logging.getLogger("crawler.parsers")
 
 
-def tells_of_sites() -> bool:
+def logs_sites() -> bool:
     """Whether :func:`robots_decided` writes anything."""
     return _ROBOTS.isEnabledFor(logging.WARNING)
 
@@ -32,7 +32,7 @@ def tells_of_sites() -> bool:
 def robots_decided(
     site: str, before: RobotsCopy | None, copy: RobotsCopy, *, is_closed: bool = False, was_closed: bool = False
 ) -> None:
-    """A robots.txt was fetched: tell of a site that is deferred, given up, closed or open again, and of a new text."""
+    """A robots.txt was fetched: log a site that is deferred, given up, closed or open again, and of a new text."""
     facts = {"site": site, "status": copy.status, "action": copy.action.value}
     match copy.action:
         case RobotsAction.DEFER:
@@ -68,7 +68,7 @@ def request_failed(url: str, failed: Failed) -> None:
 
 
 def paced(group: str, before: Pace, pace: Pace) -> None:
-    """An answer set a new pace: tell of a back-off that begins or grows."""
+    """An answer set a new pace: log a back-off that begins or grows."""
     if pace.backoff_s > before.backoff_s:
         facts = {"group": group, "backoff_s": pace.backoff_s}
         _POLITENESS.info("%s: a pause of %s, %s", group, duration(pace.pause_s), pace.waits_for, extra=facts)
@@ -94,7 +94,7 @@ def lease_lost(error: Exception) -> None:
 
 
 def commit_took(took_s: float, requests: int) -> None:
-    """A commit has ended: tell of one that took longer than :data:`SLOW_COMMIT_S`."""
+    """A commit has ended: log one that took longer than :data:`SLOW_COMMIT_S`."""
     if took_s > SLOW_COMMIT_S:
         facts = {"seconds": round(took_s, 3), "requests": requests}
         _STORE.warning("a commit of %d requests took %s", requests, duration(took_s), extra=facts)
@@ -109,7 +109,7 @@ def disk_is_short(shortage: str | None) -> None:
 
 
 def parser_confined(by: str) -> None:
-    """The first parser process is ready: tell what confines such processes."""
+    """The first parser process is ready: log what confines such processes."""
     _PARSERS.info("parser processes are confined by %s", by)
 
 

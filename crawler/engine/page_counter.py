@@ -32,7 +32,7 @@ class PageCounter:
         self._reserved: float = math.inf if limit is None else 0
         self._in_use = 0
         self._waiting: deque[asyncio.Future[bool]] = deque()
-        self._only_revisits = False
+        self.only_revisits = False  # nothing else is admitted, and no limit counts them
 
     # --- for the loop -------------------------------------------------------------------------
 
@@ -47,14 +47,9 @@ class PageCounter:
         return self._left <= 0
 
     @property
-    def only_revisits(self) -> bool:
-        """Whether nothing but revisits is admitted. No limit counts them."""
-        return self._only_revisits
-
-    @property
     def ends_work(self) -> bool:
         """Whether workers give their groups back because the limit is reached."""
-        return self.is_reached and not self._only_revisits
+        return self.is_reached and not self.only_revisits
 
     @property
     def needs_commit(self) -> bool:
@@ -65,13 +60,9 @@ class PageCounter:
     def _has_spare(self) -> bool:
         return self._in_use < self._reserved
 
-    def restrict_to_revisits(self) -> None:
-        """Admit nothing but revisits from now on."""
-        self._only_revisits = True
-
     def more_groups(self, at_most: int, held: int) -> int:
         """How many groups to claim beside those ``held``: about as many as pages are reserved, ``at_most`` at most."""
-        if self._only_revisits:
+        if self.only_revisits:
             return at_most
         return 0 if self.is_reached else int(max(0, min(at_most, self._reserved + _SPARE_GROUPS - held)))
 
@@ -80,7 +71,7 @@ class PageCounter:
 
         Until :meth:`learn` half of the spare pages may be used: the others are left to the store.
         """
-        if self._limit is None or self._only_revisits:
+        if self._limit is None or self.only_revisits:
             return None
         if self._has_spare:
             self._reserved = self._in_use + (self._reserved - self._in_use) // 2

@@ -6,29 +6,28 @@ pause, too: its group is claimed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import AddressBook, Fetcher, FetchPermit, Gate, Transport
+from crawler.engine.gate import AddressBook, Fetcher, FetcherSide, FetchPermit, Gate
 from crawler.engine.lease import Lease
-from crawler.engine.main_sites import MainSites
+from crawler.engine.loop_lag import LoopLag
 from crawler.engine.outbox import Outbox
-from crawler.engine.parser_pool import RobotsReader
+from crawler.engine.parser_pool import PageReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
-from crawler.engine.rules_cache import RulesCache
 from crawler.engine.workbench import Workbench
 from crawler.errors import LeaseLost
-from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
+from crawler.frontier.politeness import PolitenessSettings, group_name
 from crawler.model import FetchResult, Request
-from crawler.robots.readings import SiteRules
-from crawler.store.rows import ClaimedSite, RobotsNews, RobotsTarget
+from crawler.store.rows import ClaimedSite, RobotsTarget
 from crawler.url import split
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
 _CHECK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
 _CHECKS = 30  # at a site that a robots.txt waits for
+
+T = TypeVar("T")
 
 
 class PoliteClient:
@@ -54,7 +55,7 @@ class PoliteClient:
         robots: RobotsPolicy,
         lease: Lease,
         book: AddressBook | None,
-        reader: RobotsReader,
+        reader: PageReader,
     ) -> None:
         """``book`` has the addresses that requests are counted at; ``None`` for a fetcher without addresses.
 
@@ -63,40 +64,26 @@ class PoliteClient:
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
-        outbox = Outbox(clock, Alarm())
-        self._outbox = outbox
+        self._alarm = Alarm()
+        self._outbox = Outbox(clock, self._alarm)
         # The operator starts an auxiliary run, at whatever hour.
         at_any_hour = replace(politeness, hours=(), sites=tuple(rule._replace(hours="") for rule in politeness.sites))
-        bench = Workbench(at_any_hour, slots=1)
-        self._gate = Gate(Transport(fetcher=fetcher, lease=lease, book=book), clock, bench, outbox)
-        self._commits = _Commits(store, clock, outbox, self._gate, bench)
-        self._main_sites = MainSites(store, clock, outbox)
-        self._rules_cache = RulesCache(robots, self._gate, store, self._main_sites, reader)
-        self._robots_cache = RobotsCache(
-            policy=robots,
-            gate=self._gate,
-            store=store,
-            clock=clock,
-            intake=self._commits,
-            may_ask=lambda site: False,
-            progress=Progress(clock.now()),
-            main_sites=self._main_sites,
-            rules_cache=self._rules_cache,
-            outbox=outbox,
-        )
+        side = FetcherSide(fetcher=fetcher, reader=reader, lease=lease, lag=LoopLag(clock), book=book)
+        self._gate = Gate(side, clock, Workbench(at_any_hour, slots=1), self._outbox)
+        progress = Progress(clock.now())
+        self._robots_cache = RobotsCache(robots, self._gate, store, clock, self._outbox, reader, progress)
 
     async def send(self, request: Request) -> FetchResult | Closed:
         """Request robots.txt if that is due, wait until the site may be asked, send. Redirects are not followed.
 
         Raises :class:`crawler.errors.StoreError`. What was sent is logged even if the lease was lost.
         """
-        await self._main_sites.remember()
+        await self._robots_cache.main_sites.remember()
         while True:
             name = split(request.url).site
             while (number := await self._store.claim_group(name)) is None:
                 await self._clock.sleep(_CHECK_EVERY_S)
-            async with self._claimed(number, name) as (site, group):
-                said = await self._sent(request, site, group)
+            said = await self._at(number, name, partial(self._sent, request))
             if not isinstance(said, RobotsTarget):
                 return said
             await self._answer(said)
@@ -108,7 +95,7 @@ class PoliteClient:
             copy = await self._robots_cache.in_force(site, group)
             if isinstance(copy, RobotsTarget):
                 return copy
-            rules = await self._rules_cache.rules(site.name, copy)
+            rules = await self._robots_cache.rules_cache.rules(site.name, copy)
             allowed = permission(site.name, copy, rules, path)
             if isinstance(allowed, Closed):
                 return allowed
@@ -124,53 +111,34 @@ class PoliteClient:
         """
         for _ in range(_CHECKS):
             if (number := await self._store.claim_group(target.site)) is not None:
-                async with self._claimed(number, target.site) as (site, group):
-                    further = await self._robots_cache.answer(target, site, group)
+                further = await self._at(number, target.site, partial(self._robots_cache.answer, target))
                 if further is None:
                     return
                 await self._answer(further)
             await self._clock.sleep(_CHECK_EVERY_S)
 
-    @asynccontextmanager
-    async def _claimed(self, number: int, name: str) -> AsyncIterator[tuple[ClaimedSite, str]]:
-        """A context in which a site is worked on. Its group is claimed, and released at the end."""
+    async def _at(self, number: int, name: str, work: Callable[[ClaimedSite, str], Coroutine[Any, Any, T]]) -> T:
+        """The result of ``work`` on a site. Its group, which was claimed by its ``number``, is released at the end."""
         group = group_name(name, self._group_by)
         site = await self._robots_cache.store_site(name)
-        self._gate.enter(group, await self._store.group_pace(group))
+        self._gate.bench.enter(group, await self._store.group_pace(group))
+        working = asyncio.create_task(work(site, group))
+        working.add_done_callback(lambda _: self._alarm.ring())
         try:
-            yield site, group
+            while not working.done():
+                await self._alarm.wait(None)
+                if self._alarm.is_urgent:
+                    await self._commit()
+            return await working
         finally:
-            await self._commits.all_of({group: self._gate.leave(group)}, [number])
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            self._outbox.release(number, group, self._gate.leave(group))
+            await self._commit()
 
-
-class _Commits:
-    """Commits the results of the requests of a :class:`PoliteClient` at once."""
-
-    def __init__(self, store: Store, clock: Clock, outbox: Outbox, gate: Gate, bench: Workbench) -> None:
-        self._store = store
-        self._clock = clock
-        self._outbox = outbox
-        self._gate = gate
-        self._bench = bench
-
-    async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
-        """Commit a robots copy. The sitemaps that it names are left to the crawl."""
-        self._outbox.add_robots(news, group, self._gate.pace(group))
-        robots_ids = await self.all_of({})
-        return robots_ids[news.site_id]
-
-    def hand_in(self, news: RobotsNews, rules: SiteRules | None) -> None:
-        """Leave a robots copy to the next commit."""
-        self._outbox.add_robots_elsewhere(news)
-
-    async def all_of(self, paces: Mapping[str, Pace], released: Sequence[int] = ()) -> Mapping[int, int]:
-        """Commit the contents of the outbox, ``paces``, and the release of groups.
-
-        Returns the numbers of robots copies, by site.
-        """
+    async def _commit(self) -> None:
+        """Commit the contents of the outbox."""
         contents = self._outbox.next_batch()
-        contents.paces |= paces
-        contents.released += released
         contents.now = self._clock.now()
         try:
             result = await self._store.commit(contents)
@@ -178,6 +146,5 @@ class _Commits:
             if not lost.committed:
                 await self._store.commit_late(contents)
             raise
-        self._bench.stored(contents.paces)
         self._outbox.committed(result.robots_ids)
-        return result.robots_ids
+        self._outbox.finish(contents)

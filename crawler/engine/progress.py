@@ -55,18 +55,10 @@ class Progress:
         for outcome in outcomes:
             self.ended(outcome)
 
-    def note_active(self, groups: int) -> None:
-        """``groups`` groups are worked on."""
-        self.active = groups
-
     def note_wait(self, waiting: Waiting | None, frame_closes_at: float = math.inf) -> None:
         """The whole crawl waits for this group, or for none; its sampling frame until ``frame_closes_at`` at most."""
         self.idle_for = waiting
         self.frame_closes_at = None if waiting is None or frame_closes_at == math.inf else frame_closes_at
-
-    def note_pause(self, since: float | None) -> None:
-        """The operator paused the crawl, or resumed it (``None``)."""
-        self.paused_since = since
 
     def sent(self, row: RequestRow) -> None:
         """Count a request of the log."""

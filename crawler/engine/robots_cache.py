@@ -7,21 +7,23 @@ that site is claimed (:meth:`RobotsCache.answer`). Its answer is the robots.txt 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack, Unsent
+from crawler.engine.gate import FetchPermit, Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
+from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
 from crawler.engine.rules_cache import RulesCache
+from crawler.engine.sitemaps import SiteOffers
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.operator import BLOCKED
 from crawler.model import Answer, Failed, Fetched, FetchResult, Purpose, Request, RobotsAction, RobotsCopy
@@ -42,21 +44,6 @@ _OBTAINED_KEPT = 10_000  # answers that wait until their file can be read, or th
 PATIENCE_S = 600.0
 #: Waits that an answer has asked for. A claim is not held for them.
 _ASKED_FOR = frozenset({WaitCode.RETRY_AFTER, WaitCode.BACKOFF})
-
-
-class RobotsIntake(Protocol):
-    """Receives new robots copies, and commits them. It asks nothing of the cache."""
-
-    async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
-        """Commit a copy, with its ``rules`` if it is a file, and with the pace that the gate has for ``group``.
-
-        Returns the number that the store has given the copy.
-        """
-        ...
-
-    def hand_in(self, news: RobotsNews, rules: SiteRules | None) -> None:
-        """Leave a copy to the next commit: no task works on its site."""
-        ...
 
 
 class ObtainedCopy(NamedTuple):
@@ -108,30 +95,26 @@ class RobotsCache:
 
     def __init__(
         self,
-        *,
         policy: RobotsPolicy,
         gate: Gate,
         store: Store,
         clock: Clock,
-        intake: RobotsIntake,
-        may_ask: Callable[[str], bool],
-        progress: Progress,
-        main_sites: MainSites,
-        rules_cache: RulesCache,
         outbox: Outbox,
+        reader: RobotsReader,
+        progress: Progress,
+        offers: SiteOffers | None = None,
     ) -> None:
-        """``may_ask(site)``: whether the scope lets the crawl ask another site if it is the main site of a mirror."""
+        """Without ``offers``, nothing follows from a copy, and a mirror leads to no other site."""
         self._policy = policy
         self._settings = policy.settings
         self._gate = gate
         self._store = store
         self._clock = clock
-        self._intake = intake
-        self._may_ask = may_ask
-        self._progress = progress
-        self._main_sites = main_sites
-        self._rules_cache = rules_cache
         self._outbox = outbox
+        self._progress = progress
+        self._offers = offers
+        self.main_sites = MainSites(store, clock, outbox)
+        self.rules_cache = RulesCache(policy, gate, store, self.main_sites, reader)
         self._obtained: OrderedDict[str, ObtainedCopy] = OrderedDict()  # by site, without large texts
 
     async def in_force(
@@ -144,7 +127,7 @@ class RobotsCache:
         :class:`crawler.errors.StoreError`, :class:`crawler.engine.gate.Blocked` and
         :class:`crawler.engine.gate.GivenBack`.
         """
-        await self._main_sites.catch_up(site.name)
+        await self.main_sites.catch_up(site.name)
         if site.target is not None:
             return site.target
         if site.copy is not None and not await self._must_ask(site.copy):
@@ -157,7 +140,7 @@ class RobotsCache:
                 return found
             obtained = found
         try:
-            self._rules_cache.require_reader(site.name, obtained.copy, group)
+            self.rules_cache.require_reader(site.name, obtained.copy, group)
         except GivenBack:
             self._remember(site.name, obtained)
             raise
@@ -171,18 +154,13 @@ class RobotsCache:
         Returns the URL that ``site`` waits for itself; then the others wait on. Raises as :meth:`in_force`.
         """
         before, asked_for = site.copy, list[RobotsWait]()
-        brought: RobotsCopy | Closed | FetchResult | None
-        try:
-            if site.refusals.closed:
-                brought = Closed(f"{target.site} is closed, because it refused what the crawl asked for")
-            else:
-                copy = await self.in_force(site, group, siblings, target.hops)
-                if isinstance(copy, RobotsTarget):
-                    return copy
-                asked_for = await self._waits(target)
-                brought = await self._brought(target, site, group, asked_for)
-        except Blocked:
-            brought = Closed(f"{target.site} is {BLOCKED}")
+        copy = await self.permitted(target, site, group, siblings)
+        if isinstance(copy, RobotsTarget):
+            return copy
+        brought: RobotsCopy | Closed | FetchResult | None = copy
+        if isinstance(copy, RobotsCopy):
+            asked_for = await self._waits(target)
+            brought = await self._brought(target, site, copy, group, asked_for)
         if brought is None:
             return None  # the group is to be claimed again
         # The log names one site that the request was made for. Its copy is the source of the others, so it is stored
@@ -205,26 +183,43 @@ class RobotsCache:
         self._outbox.add_target_answered(target)
         return None
 
+    async def permitted(
+        self, target: RobotsTarget, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite]
+    ) -> RobotsCopy | RobotsTarget | Closed:
+        """The copy under which the claimed ``site`` may be asked for what other sites wait for, as :meth:`in_force`."""
+        if site.refusals.closed:
+            return Closed(f"{site.name} is closed, because it refused what the crawl asked for")
+        if self._gate.is_blocked(f"{site.name}{target.path}"):
+            return Closed(f"{site.name} is {BLOCKED}")
+        return await self.in_force(site, group, siblings, target.hops)
+
+    def wait_for(self, site: ClaimedSite, url: str, seen: tuple[str, ...] = (), hops: int = 0) -> RobotsTarget:
+        """Let a claimed site wait for a URL of another site. ``seen`` are the URLs that led a robots.txt there."""
+        place = split(url)
+        site.target = RobotsTarget(place.site, place.path, hops)
+        until = self._clock.now() + PATIENCE_S
+        self._outbox.add_robots_wait(RobotsWait(site.id, site.name, site.target, seen, until))
+        return site.target
+
     async def _waits(self, target: RobotsTarget) -> list[RobotsWait]:
         """The waits for a copy; the others only wait until ``target`` is answered."""
         return [wait for wait in await self._store.robots_waits(target) if wait.seen]
 
     async def _brought(
-        self, target: RobotsTarget, site: ClaimedSite, group: str, waits: Sequence[RobotsWait]
+        self, target: RobotsTarget, site: ClaimedSite, copy: RobotsCopy, group: str, waits: Sequence[RobotsWait]
     ) -> RobotsCopy | Closed | FetchResult | None:
         """The result of the URL that other sites wait for, requested for the first of ``waits`` if that is allowed.
 
         It is ``None`` if it must be requested at another claim: the pause is long, or the copy in force has run out;
         or if no site waits any longer.
         """
-        assert site.copy is not None, "in_force has set it"
         url = f"{target.site}{target.path}"
         if target.path == ROBOTS_PATH:
-            return site.copy
+            return copy
         if not waits:
             return None
-        rules = await self._rules_cache.rules(site.name, site.copy)
-        allowed = permission(site.name, site.copy, rules, target.path)
+        rules = await self.rules_cache.rules(site.name, copy)
+        allowed = permission(site.name, copy, rules, target.path)
         if isinstance(allowed, Closed):
             return allowed
         if (known := await self._known(url, ())) is not None:
@@ -235,7 +230,7 @@ class RobotsCache:
         # The log names this site, so it waits on until the answer has come: a commit stores copies before waits.
         self._outbox.add_robots_wait(waits[0]._replace(until=self._clock.now() + PATIENCE_S))
         await self._gate.wait_while_open(self._outbox.flush())
-        permit = FetchPermit.under(site, group, site.copy, rules, allowed, for_site_id=waits[0].site_id)
+        permit = FetchPermit.under(site, group, copy, rules, allowed, for_site_id=waits[0].site_id)
         return await self._gate.send(self._request(url, None), permit)
 
     async def store_site(self, name: str) -> ClaimedSite:
@@ -296,7 +291,7 @@ class RobotsCache:
             seen.append(meaning.url)
             place = split(meaning.url)
             if place.site == site.name and inquiry.group is not None:
-                pace = self._gate.pace(inquiry.group)
+                pace = self._gate.bench.pace(inquiry.group)
                 if pace.waits_for.code in _ASKED_FOR and self._gate.pauses_long(inquiry.group):
                     why = f"{site.name} gets no request now: its pause lasts because of {pace.waits_for}"
                     return self._unanswered(inquiry, why, pace.next_at, answer)
@@ -306,7 +301,7 @@ class RobotsCache:
             elif why := self._why_not(meaning.url, inquiry):
                 return self._unanswered(inquiry, why, answer=answer)
             else:
-                return self._wait(inquiry, meaning.url, tuple(seen))
+                return self.wait_for(site, meaning.url, tuple(seen), inquiry.hops + 1)
 
     def _why_not(self, url: str, inquiry: _Inquiry) -> str:
         """Why no site may wait for ``url``; empty if it may. The commit of a wait ends it at once if it is a circle."""
@@ -315,14 +310,6 @@ class RobotsCache:
         if inquiry.hops >= self._settings.max_redirects:
             return f"more than {self._settings.max_redirects} redirects"
         return ""
-
-    def _wait(self, inquiry: _Inquiry, url: str, seen: tuple[str, ...]) -> RobotsTarget:
-        """Let the site wait for a URL of another site."""
-        place, site = split(url), inquiry.site
-        target = RobotsTarget(place.site, place.path, inquiry.hops + 1)
-        self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, seen, self._clock.now() + PATIENCE_S))
-        site.target = target
-        return target
 
     async def _known(self, url: str, siblings: Collection[ClaimedSite]) -> RobotsCopy | None:
         """The copy that a URL of another site has brought, if there is nothing to ask that site for."""
@@ -395,7 +382,7 @@ class RobotsCache:
     async def _read(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> tuple[ObtainedCopy, SiteRules | None]:
         """The rules of a new copy. A bug in reading them defers the site."""
         try:
-            rules = await self._rules_cache.rules(inquiry.site.name, obtained.copy)
+            rules = await self.rules_cache.rules(inquiry.site.name, obtained.copy)
         except (CrawlerError, Unsent):
             raise
         except Exception as error:
@@ -411,13 +398,13 @@ class RobotsCache:
         obtained, rules = await self._read(inquiry, obtained)
         copy, answer, answered_by, is_new = obtained
         named = None if rules is None else rules.named_site
-        if named is not None and self._main_sites.can_be_confirmed(site.name, named):
+        if named is not None and self.main_sites.can_be_confirmed(site.name, named):
             is_confirmed = await self._is_confirmed(named, inquiry)
             if is_confirmed is None:
                 self._remember(site.name, obtained)
-                return self._wait(inquiry, f"{named}{ROBOTS_PATH}", ())
-            self._main_sites.judge(site.name, named, is_confirmed=is_confirmed)
-            rules = await self._rules_cache.rules(site.name, copy)
+                return self.wait_for(site, f"{named}{ROBOTS_PATH}", hops=inquiry.hops + 1)
+            self.main_sites.judge(site.name, named, is_confirmed=is_confirmed)
+            rules = await self.rules_cache.rules(site.name, copy)
         crawl_delay_s = None if rules is None else rules.crawl_delay_s
         if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
             crawl_delay_s = site.crawl_delay_s
@@ -425,10 +412,10 @@ class RobotsCache:
             early_s = 2 * HORIZON_S  # a site may be claimed that long before its time
             not_before = 0.0 if crawl_delay_s is None else self._clock.now() + crawl_delay_s + early_s
         else:
-            self._gate.apply_crawl_delay(group, site.id, answer, crawl_delay_s)
-            not_before = self._gate.pace(group).next_at
-        if operator_log.tells_of_sites():
-            before = None if site.copy is None else await self._rules_cache.rules(site.name, site.copy)
+            self._gate.bench.apply_crawl_delay(group, answer.finished_at, crawl_delay_s)
+            not_before = self._gate.bench.pace(group).next_at
+        if operator_log.logs_sites():
+            before = None if site.copy is None else await self.rules_cache.rules(site.name, site.copy)
             is_closed, was_closed = _forbids_all(copy, rules), site.copy is not None and _forbids_all(site.copy, before)
             operator_log.robots_decided(site.name, site.copy, copy, is_closed=is_closed, was_closed=was_closed)
         if is_new and copy.action is not RobotsAction.DEFER and copy.expires_at <= not_before:
@@ -436,7 +423,7 @@ class RobotsCache:
             # prolonged: that site is asked again after the pause.
             copy = msgspec.structs.replace(copy, expires_at=not_before + self._settings.min_fresh_s)
         said = answer.headers if answered_by == answer.url else ()
-        with self._main_sites.declared(site.name, copy, rules) as (main_site, refuted):
+        with self.main_sites.declared(site.name, copy, rules) as (main_site, refuted):
             news = RobotsNews(
                 site.id,
                 site.name,
@@ -449,10 +436,13 @@ class RobotsCache:
                 refuted=refuted,
                 not_before=not_before if group is None else None,
             )
+            if self._offers is not None:
+                news = self._offers.added_to(news, rules)
             if group is None:
-                self._intake.hand_in(news, rules)
+                self._outbox.add_robots_elsewhere(news)
             else:
-                site.obey(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
+                committed = self._outbox.add_robots(news, group, self._gate.bench.pace(group))
+                site.obey(copy, await self._gate.wait_while_open(committed), crawl_delay_s)
         return copy
 
     async def _is_confirmed(self, named: str, inquiry: _Inquiry) -> bool | None:
@@ -467,10 +457,10 @@ class RobotsCache:
         known = await self._site(named, inquiry.siblings)
         copy = None if known is None else known.copy
         is_asked = copy is not None and self._holds_or_waits(copy)
-        may_ask = not is_asked and not site.is_waiting and self._may_ask(named)
-        if may_ask and not self._why_not(f"{named}{ROBOTS_PATH}", inquiry):
+        may_ask = self._offers is not None and self._offers.admits(named)
+        if may_ask and not is_asked and not site.is_waiting and not self._why_not(f"{named}{ROBOTS_PATH}", inquiry):
             return None
-        rules = None if copy is None else await self._rules_cache.rules(named, copy)
+        rules = None if copy is None else await self.rules_cache.rules(named, copy)
         return rules is not None and rules.says_main
 
     def _remember(self, site: str, obtained: ObtainedCopy) -> None:

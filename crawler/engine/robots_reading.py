@@ -15,7 +15,7 @@ from crawler.model import Reading
 from crawler.robots.paths import draft_form, rfc_form, rfc_query_form, rfc_written_form
 from crawler.robots.readings import SiteRules, read, unread_rules
 from crawler.robots.rules import Rules
-from crawler.robots.text import Line, parse
+from crawler.robots.text import SMALL_BYTES, Line, parse
 from crawler.url import host_matches
 
 #: The rules of one file that the crawler keeps (:attr:`crawler.robots.readings.SiteRules.size`). The longest of 4,231
@@ -43,6 +43,19 @@ def read_robots(question: RobotsQuestion) -> SiteRules:
         refuted=question.refuted,
         policy_tokens=question.policy_tokens,
     )
+
+
+def read_robots_alone(question: RobotsQuestion) -> SiteRules:
+    """The rules of a file for a command that explains it: a large file is read in a parser process, within its limits.
+
+    It blocks. Raises as :meth:`crawler.engine.parser_pool.ParserPool.read`.
+    """
+    if len(question.body) <= SMALL_BYTES:
+        return read_robots(question)
+    from crawler.engine.parser_pool import BlockingReader  # a small file needs no process
+
+    with BlockingReader() as reader:
+        return reader.read_robots(question)
 
 
 def pack_rules(answer: SiteRules | str) -> bytes:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crawler.frontier.operator import Order, standing
+from crawler.frontier.operator import Command, Order, standing
 from crawler.frontier.sample_design import Method
 from crawler.model import Purpose
 from crawler.reasons import ReasonCode
@@ -40,11 +40,6 @@ class Sample:
         """Whether sitemaps of new sites are requested."""
         return True
 
-    @property
-    def compares_soft_404s(self) -> bool:
-        """Whether pages are compared with the answer of their site to a path that cannot exist."""
-        return False
-
     def committed(self, requests: Iterable[RequestRow], now: float) -> None:
         """A commit has stored these requests."""
 
@@ -53,8 +48,8 @@ class Sample:
         return False
 
     @asynccontextmanager
-    async def unblocking(self, order: Order, now: float) -> AsyncIterator[None]:
-        """A context in which the URLs of a site are queued that ``order`` has unblocked."""
+    async def growing(self, order: Order, now: float) -> AsyncIterator[None]:
+        """A context in which the URLs are queued that ``order`` has unblocked, or named."""
         yield
 
 
@@ -91,10 +86,6 @@ class SamplingFrame(Sample):
     def admits_sitemaps(self) -> bool:
         return not self.is_closed
 
-    @property
-    def compares_soft_404s(self) -> bool:
-        return True
-
     def committed(self, requests: Iterable[RequestRow], now: float) -> None:
         if any(map(_is_answer, requests)):
             self.answered_at = now
@@ -111,8 +102,8 @@ class SamplingFrame(Sample):
         return True
 
     @asynccontextmanager
-    async def unblocking(self, order: Order, now: float) -> AsyncIterator[None]:
-        """A frame that grows by the unblocked URLs is open, and is not closed meanwhile."""
+    async def growing(self, order: Order, now: float) -> AsyncIterator[None]:
+        """A frame that grows by the URLs is open, and is not closed meanwhile."""
         if self.is_closed and not await self._grows_by(order):
             yield
             return
@@ -124,9 +115,13 @@ class SamplingFrame(Sample):
             yield
 
     async def _grows_by(self, order: Order) -> bool:
-        """Whether an order lifts a block that was in force when the sample was drawn."""
+        """Whether an order names a new seed, or lifts a block that was in force when the sample was drawn."""
         control, draw = self.store.control, await self.store.samples.drawn()
-        if draw is None or draw.method == Method.STRATIFIED or not await control.blocked_on(order.name, 1):
+        if draw is None or draw.method == Method.STRATIFIED:
+            return False
+        if order.command is Command.QUEUE:
+            return order.name not in await self.store.seeds()
+        if not await control.blocked_on(order.name, 1):
             return False
         before = standing(earlier for earlier in await control.orders() if earlier.id < order.id)
         return before.blocked.get(order.name, 0.0) <= draw.drawn_at

@@ -37,7 +37,7 @@ class Shutdown:
         self._alarm = alarm
         self._failure: BaseException | None = None
         self.end: RunEnd | None = None
-        self.lease_lost = False
+        self.lease_lost = False  # until the loop has let go of all groups
         self._requested = asyncio.Event()
         self._grace_is_over = asyncio.Event()
 
@@ -87,10 +87,6 @@ class Shutdown:
         """The lease was lost: let the loop join the run again."""
         self.lease_lost = True
         self._alarm.ring()
-
-    def regain_lease(self) -> None:
-        """The loop has let go of all groups: nothing of the lost lease is left."""
-        self.lease_lost = False
 
 
 async def stop_at(time: float, stop: Callable[[RunEnd], None], clock: Clock) -> None:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.rules_cache import RulesCache
+from crawler.engine.sampling_frame import Sample
 from crawler.engine.sitemap_messages import LIMITS, SitemapFacts
 from crawler.frontier.decide import Outcome, Queued, after_sitemap
 from crawler.frontier.hints import hints_in
 from crawler.frontier.offers import Offer
 from crawler.frontier.rup_offer import rupinfo_of
-from crawler.frontier.scope import Scope
+from crawler.frontier.scope import Scope, adopt_mains
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.robots.readings import SiteRules
@@ -27,21 +29,36 @@ if TYPE_CHECKING:
 _MAX_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
 
 
-def to_ask_for(news: RobotsNews, rules: SiteRules | None, scope: Scope) -> tuple[Offer, ...]:
-    """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while no robots.txt is in force.
+class SiteOffers:
+    """Takes a new robots copy of a site into the scope, if it names a main site, and offers sitemaps and a rupinfo."""
 
-    ``rules`` are those of the file, ``None`` if there is no file.
-    """
-    if news.copy.action not in (RobotsAction.PARSE, RobotsAction.FREE):
-        return ()
-    urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
-    return tuple(Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MAX_NAMED])
+    def __init__(self, policy: CrawlPolicy, scope: Scope, sample: Sample) -> None:
+        self._policy = policy
+        self._scope = scope
+        self._sample = sample
 
+    def admits(self, site: str) -> bool:
+        """Whether the scope lets the crawl ask a site, if that is the main site of a mirror."""
+        return self._scope.refusal(f"{site}/", 0, is_seed=True) is None
 
-def rupinfo_to_ask_for(news: RobotsNews, scope: Scope) -> tuple[Offer, ...]:
-    """The /rupinfo.txt of a site whose robots.txt was just read; none while no robots.txt is in force."""
-    is_in_force = news.copy.action in (RobotsAction.PARSE, RobotsAction.FREE)
-    return (rupinfo_of(news.site, scope),) if is_in_force else ()
+    def added_to(self, news: RobotsNews, rules: SiteRules | None) -> RobotsNews:
+        """``news`` with offers; none while no robots.txt is in force.
+
+        The sitemaps are those that robots.txt names, or else /sitemap.xml. ``rules`` are those of the file, ``None`` if
+        there is no file.
+        """
+        adopt_mains(self._scope, [(news.site, news.main_site)])
+        if news.copy.action not in (RobotsAction.PARSE, RobotsAction.FREE):
+            return news
+        offers = list[Offer]()
+        if self._policy.discovery.sitemaps and self._sample.admits_sitemaps:
+            urls = (rules.sitemaps if rules is not None else ()) or (f"{news.site}/sitemap.xml",)
+            offers += [
+                Offer(url, 0, self._scope.refusal(url, 0, is_seed=True), kind=Kind.SITEMAP) for url in urls[:_MAX_NAMED]
+            ]
+        if self._policy.updates.rup:
+            offers.append(rupinfo_of(news.site, self._scope))
+        return news._replace(sitemaps=tuple(offers))
 
 
 def request_for(url: str) -> Request:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum, auto
 from functools import lru_cache
@@ -608,15 +608,12 @@ class _Answered(NamedTuple):
 
 @dataclass(slots=True)
 class _Group:
-    """A politeness group that a task of this process works on, or whose pace the store does not have yet."""
+    """A politeness group that a task of this process works on."""
 
     pace: Pace
     domain: str
-    users: int = 0
-    unsaved: bool = False
     in_vain: bool = True  # since it was entered, no request was answered and no address was found
-    tickets: deque[Ticket] = field(default_factory=deque)  # the first is sent, or is the next to be sent
-    crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
+    ticket: Ticket | None = None  # its request
     answered: _Answered | None = None  # the last answer
 
 
@@ -658,8 +655,7 @@ class Workbench:
         self._has_room = has_room
         self._most_groups = most_groups
         self._most_awake = max((most_groups + 1) // 2, slots)
-        self._held = 0  # groups that tasks work on
-        self._asleep = 0  # of these, those whose tasks wait for a time
+        self._asleep = 0  # groups whose tasks wait for a time
         self._own_share: int | None = None  # groups of this process; None: no other process takes part
         self._backlog_until = 0.0
         self.vain_claims = 0  # claims that were given back with neither a request nor the address of a host
@@ -678,11 +674,11 @@ class Workbench:
     # --- requests -----------------------------------------------------------------------------
 
     def open(self, group: str, host: str) -> Ticket:
-        """A request to ``host``, of a group that was entered. It comes behind the other requests of the group."""
+        """A request to ``host``, of a group that was entered and has no other request."""
         known = self._groups[group]
-        ticket = Ticket(group, host, known.domain, has_turn=known.pace.waits_for.code is WaitCode.ADDRESS)
-        known.tickets.append(ticket)
-        return ticket
+        assert known.ticket is None, "a group has one request at a time"
+        known.ticket = Ticket(group, host, known.domain, has_turn=known.pace.waits_for.code is WaitCode.ADDRESS)
+        return known.ticket
 
     def ask(self, ticket: Ticket, now: float, address: str | None) -> Reply:
         """Whether the request may be sent ``now``, in seconds since the epoch.
@@ -691,11 +687,11 @@ class Workbench:
         looked up. The request goes to the address with which it began to wait for a slot, even if that is outdated
         when its turn comes: else requests behind a long queue would be looked up again and again.
 
-        The order: the requests of the group before it, the pause, the hours, a hold, the charge of the domain, room for
-        the answer, the look-up, a slot with a place at the address.
+        The order: the pause, the hours, a hold, the charge of the domain, room for the answer, the look-up, a slot with
+        a place at the address.
         """
         group = self._groups[ticket.group]
-        if group.tickets[0] is not ticket or ticket.waits_in is not None:
+        if ticket.waits_in is not None:
             return _WAIT
         if self._without_room:
             self._end_wait_for_room(ticket)
@@ -786,41 +782,39 @@ class Workbench:
         self.put_back(ticket, now)
         self._slots.learn(ticket.domain, took_s, now)
 
-    def done(self, ticket: Ticket, now: float, answer: PauseFacts, site_id: int, crawl_delay_s: float | None) -> Pace:
+    def done(self, ticket: Ticket, now: float, answer: PauseFacts, crawl_delay_s: float | None) -> Pace:
         """The request was answered, or failed. Returns the pace of its group from now on.
 
-        ``crawl_delay_s`` is the ``Crawl-delay`` of the robots.txt of the site in force, unless this run has read one.
+        ``crawl_delay_s`` is the ``Crawl-delay`` of the robots.txt that it was sent under.
         """
         group = self._groups[ticket.group]
         self.put_back(ticket, now)
         self._slots.learn(group.domain, answer.took_s, now)
-        crawl_delay_s = group.crawl_delays.get(site_id, crawl_delay_s)
         group.answered = known = _Answered(group.pace, answer, crawl_delay_s, self._settings.of(ticket.host))
         group.pace = after_answer(*known)
-        group.unsaved, group.in_vain = True, False
+        group.in_vain = False
         return group.pace
 
     def unreadable(self, name: str, error_kind: str) -> None:
-        """The body of the last answer to a group has turned out to be broken: its pace is that after trouble."""
+        """The body of the last answer to a group cannot be decoded, so its pace is that after trouble.
+
+        To be called before its next request.
+        """
         group = self._groups[name]
         assert group.answered is not None, "its last request was answered"
         known = group.answered._replace(answer=group.answered.answer._replace(error_kind=error_kind))
         pace = after_answer(*known)
         if pace.next_at > group.pace.next_at:
-            group.pace, group.unsaved = pace, True
+            group.pace = pace
 
     def close(self, ticket: Ticket, now: float) -> None:
-        """The request is over, or was given up: the next one of the group may ask."""
+        """The request is over, or was given up: the group may have another one."""
         if ticket.waits_in is not None:
             ticket.waits_in.leave(ticket, now)
         self.put_back(ticket, now)
         self._held_back.pop(ticket, None)
         self._end_wait_for_room(ticket)
-        tickets = self._groups[ticket.group].tickets
-        was_first = tickets[0] is ticket
-        tickets.remove(ticket)
-        if was_first and tickets:
-            self._woken.append(tickets[0])
+        self._groups[ticket.group].ticket = None
 
     def charge(self, domain: str, loop_s: float, now: float) -> float:
         """An answer of ``domain`` took ``loop_s`` seconds of the event loop. Returns for how long its hosts wait.
@@ -834,15 +828,15 @@ class Workbench:
         """An answer of ``group`` is being read until :meth:`end_reading`. It counts as a slot of its domain."""
         self._slots.begin_reading(self._groups[group].domain, now)
 
-    def end_reading(self, domain: str, now: float) -> None:
-        """An answer of the registered domain ``domain`` has been read."""
-        self._slots.end_reading(domain, now)
+    def end_reading(self, group: str, now: float) -> None:
+        """The answer of ``group`` has been read."""
+        self._slots.end_reading(self._groups[group].domain, now)
 
     def body_waits(self, group: str, now: float) -> None:
         """The body of the answer to ``group`` waits for memory, which bounds such bodies: others may have its slot."""
         known = self._groups.get(group)
-        if known is not None and known.tickets and known.tickets[0].holds is self._slots:
-            self._slots.free_slot(known.tickets[0], now)
+        if known is not None and known.ticket is not None and known.ticket.holds is self._slots:
+            self._slots.free_slot(known.ticket, now)
 
     def next_at(self) -> float:
         """When to call :meth:`woken` next, if nothing else happens before, in seconds since the epoch."""
@@ -871,14 +865,19 @@ class Workbench:
 
     # --- claims -------------------------------------------------------------------------------
 
+    @property
+    def held(self) -> int:
+        """The number of groups that tasks work on."""
+        return len(self._groups)
+
     def may_claim(self) -> int:
         """How many more groups may be claimed.
 
         More groups that do not wait for their pauses would wait for the same slots, answers and processor, and each of
         them needs memory and an idle connection.
         """
-        awake = self._held - self._asleep
-        return max(0, min(self._most_groups - self._held, self._most_awake - awake))
+        awake = self.held - self._asleep
+        return max(0, min(self._most_groups - self.held, self._most_awake - awake))
 
     def note_claims(self, claimed: int, asked: int, share: int | None, now: float) -> None:
         """A commit has ``claimed`` groups of the ``asked`` for. The tasks have entered them.
@@ -890,7 +889,7 @@ class Workbench:
         self._own_share = share
         if asked:
             self.others_wait = claimed == asked
-            if self.others_wait and self._held >= self._most_groups:
+            if self.others_wait and self.held >= self._most_groups:
                 self._backlog_until = now + _BACKLOG_S
 
     def horizon_s(self, now: float) -> float:
@@ -905,7 +904,7 @@ class Workbench:
 
     def should_release(self, group: str, now: float) -> bool:
         """Whether a group is better given back: this process holds more than its share, or the pause lasts long."""
-        exceeds_share = self._own_share is not None and self._held > self._own_share
+        exceeds_share = self._own_share is not None and self.held > self._own_share
         return exceeds_share or self._groups[group].pace.next_at - now > self._hold_s(now)
 
     def pauses_long(self, group: str, now: float) -> bool:
@@ -926,61 +925,30 @@ class Workbench:
     # --- groups -------------------------------------------------------------------------------
 
     def enter(self, group: str, pace: Pace) -> None:
-        """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
-        known = self._groups.setdefault(group, _Group(pace, registered_domain(group)))
-        known.users += 1
-        known.in_vain = True
-        self._held += 1
-        if pace.next_at > known.pace.next_at:
-            known.pace = pace
+        """Begin to work on a claimed group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
+        assert group not in self._groups, "a group is claimed by one task"
+        self._groups[group] = _Group(pace, registered_domain(group))
 
     def leave(self, group: str) -> Pace:
-        """End the work on a group. Returns its pace, which is remembered here until it is :meth:`stored`."""
-        known = self._groups[group]
-        known.users -= 1
-        self._held -= 1
-        self._forget_if_idle(group, known)
-        return known.pace
-
-    def stored(self, paces: Mapping[str, Pace]) -> None:
-        """The store has these paces, and gives them to the worker that claims their groups next."""
-        for group, pace in paces.items():
-            known = self._groups.get(group)
-            if known is not None and known.pace == pace:
-                known.unsaved = False
-                self._forget_if_idle(group, known)
-
-    def _forget_if_idle(self, group: str, known: _Group) -> None:
-        if known.users == 0 and not known.unsaved:
-            del self._groups[group]
-
-    def forget(self) -> Collection[str]:
-        """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
-        forgotten, self._groups = self._groups, {}
-        return forgotten.keys()
+        """End the work on a group. Returns its pace: the commit that releases the group stores it."""
+        return self._groups.pop(group).pace
 
     def pace(self, group: str) -> Pace:
         """The pace of a group that was entered."""
         return self._groups[group].pace
 
-    def domain(self, group: str) -> str:
-        """The registered domain of a group that was entered."""
-        return self._groups[group].domain
-
     def slowest(self) -> tuple[str, Pace] | None:
         """The group with the latest next request among those worked on."""
-        paces = ((name, known.pace) for name, known in self._groups.items() if known.users)
+        paces = ((name, known.pace) for name, known in self._groups.items())
         return max(paces, key=lambda item: item[1].next_at, default=None)
 
-    def apply_crawl_delay(self, group: str, site_id: int, ended_at: float, crawl_delay_s: float | None) -> None:
+    def apply_crawl_delay(self, group: str, ended_at: float, crawl_delay_s: float | None) -> None:
         """Apply the ``Crawl-delay`` of a robots.txt that was just read, in seconds.
 
-        It counts from the end of that answer on, also for requests that wait here already.
+        It counts from the end of that answer on.
         """
         known = self._groups[group]
-        known.crawl_delays[site_id] = crawl_delay_s
         known.pace = with_crawl_delay(known.pace, ended_at, crawl_delay_s, self._settings)
-        known.unsaved = True
 
     def behind_readings(self, group: str, now: float) -> GiveBack:
         """Let a group that was entered wait in the store, because other large robots.txt files are being read."""

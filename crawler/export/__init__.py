@@ -1,27 +1,22 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``job`` has the options and selects the rows. One module writes each family of formats: ``tables`` (with
-``detected_language``), ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This
-module maps the names of formats to them.
+``job`` has the options and selects the rows. One module writes each family of formats: ``tables``,
+``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of
+formats to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from crawler.atomic_files import AtomicFiles
 from crawler.errors import Argument, UsageError
 from crawler.export.job import SQL, Addition, ExportOptions, ExportProgress, Job
-from crawler.export.link_graph import write_edges, write_graphml
-from crawler.export.sitemap import write_sitemap
-from crawler.export.tables import write_csv, write_jsonl, write_parquet
-from crawler.export.text_files import write_markdown, write_text
-from crawler.export.wacz import write_wacz
-from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose
 from crawler.store.views import VIEWS
 from crawler.texts.reader import TextReader
@@ -34,17 +29,17 @@ __all__ = ["FORMATS", "VIEWS", "Addition", "ExportOptions", "ExportProgress", "F
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its writer, the views that it can export (the first is the default), and the noun that it counts.
+    """A format: the module of its writer, the views that it can export (the first is the default), and what it counts.
 
-    ``about`` is its line in ``crawler export --help``; consecutive formats with the same line share it.
+    The writer is the function ``write_NAME`` of the module. ``about`` is its line in ``crawler export --help``, which
+    consecutive formats share.
     """
 
-    write: Callable[[Job], Awaitable[None]]
+    module: str
     views: tuple[str, ...]
     counts: str
     about: str
     additions: tuple[Addition, ...] = ()
-    takes_base_url: bool = False
     is_text: bool = True  # in UTF-8
     is_folder: bool = False  # OUT is a folder
     counts_rows: bool = True  # each unit is a row of the view
@@ -65,16 +60,16 @@ _GRAPH = "the link graph (edges also: --table links_glued, duplicates folded)"
 _SITEMAP = "fetched pages that may be indexed and are no duplicates"
 
 FORMATS = {
-    "jsonl": Format(write_jsonl, _ANY, "row", _TABLE, tuple(Addition)),
-    "csv": Format(write_csv, _ANY, "row", _TABLE, (Addition.TEXT, Addition.LANGUAGE)),
-    "parquet": Format(write_parquet, _ANY, "row", _TABLE, tuple(Addition), is_text=False),
-    "markdown": Format(write_markdown, ("pages",), "page", _TEXT, is_folder=True),
-    "text": Format(write_text, ("pages",), "page", _TEXT, is_folder=True),
-    "warc": Format(write_warc, ("pages",), "page", _ARCHIVE, is_text=False),
-    "wacz": Format(write_wacz, ("pages",), "page", _ARCHIVE, is_text=False),
-    "graphml": Format(write_graphml, ("links",), "graph element", _GRAPH, counts_rows=False),
-    "edges": Format(write_edges, ("links", "links_glued"), "link", _GRAPH),
-    "sitemap": Format(write_sitemap, ("pages",), "URL", _SITEMAP, takes_base_url=True),
+    "jsonl": Format("tables", _ANY, "row", _TABLE, tuple(Addition)),
+    "csv": Format("tables", _ANY, "row", _TABLE, (Addition.TEXT, Addition.LANGUAGE)),
+    "parquet": Format("tables", _ANY, "row", _TABLE, tuple(Addition), is_text=False),
+    "markdown": Format("text_files", ("pages",), "page", _TEXT, is_folder=True),
+    "text": Format("text_files", ("pages",), "page", _TEXT, is_folder=True),
+    "warc": Format("warc", ("pages",), "page", _ARCHIVE, is_text=False),
+    "wacz": Format("wacz", ("pages",), "page", _ARCHIVE, is_text=False),
+    "graphml": Format("link_graph", ("links",), "graph element", _GRAPH, counts_rows=False),
+    "edges": Format("link_graph", ("links", "links_glued"), "link", _GRAPH),
+    "sitemap": Format("sitemap", ("pages",), "URL", _SITEMAP),
 }
 
 
@@ -110,7 +105,8 @@ async def export(
                 await job.count_refused()
                 if tally.is_watched and chosen.counts_rows:
                     await job.count_rows(with_body=chosen.is_folder or options.chunk is not None)
-                await chosen.write(job)
+                module = import_module(f"crawler.export.{chosen.module}")  # loaded only for its formats
+                await getattr(module, f"write_{format}")(job)
     return tally
 
 
@@ -155,8 +151,6 @@ def _require_fit(format: str, chosen: Format, view: str, options: ExportOptions)
             raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")
     if options.since is not None and format != "parquet":
         raise UsageError(Argument("since"), f" is for parquet, not for {format}")
-    if options.base_url is not None and not chosen.takes_base_url:
-        raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
 
 
 def _uses(names: Iterable[str]) -> tuple[UsePurpose, ...]:

@@ -69,12 +69,6 @@ def _help() -> str:
 )
 @click.option("--bodies", is_flag=True, hidden=True, help="The same as --add body.")
 @click.option(
-    "--base-url",
-    metavar="URL",
-    hidden=True,
-    help="sitemap in several files: where they will be served, if not at the root of their site.",
-)
-@click.option(
     "--allowed-for",
     multiple=True,
     type=OneOf([purpose.value for purpose in UsePurpose]),

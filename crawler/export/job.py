@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
-from crawler.export.main_text import require_library
 from crawler.page.directives import asked_of
 from crawler.page.texts import Content, MainText
 from crawler.preferences.purposes import UsePurpose, categories_for
@@ -55,7 +54,7 @@ class ExportOptions:
 
     ``table`` is a view, ``where`` an SQL condition on its columns. ``add`` adds to the table of pages their bodies
     ("body"), their texts without navigation and the like ("text"), and the languages that a classifier sees in them
-    ("language"). ``base_url`` is the address at which the folder of a sitemap in several files will be served.
+    ("language").
     ``allowed_for`` leaves out pages, and links of pages, that refuse one of these uses
     (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``chunk`` writes the texts in
     chunks of at most this many characters instead of the table, one a line (JSON Lines). ``since`` is the number of a
@@ -65,7 +64,6 @@ class ExportOptions:
     table: str | None = None
     where: str | None = None
     add: tuple[str, ...] = ()
-    base_url: str | None = None
     allowed_for: tuple[str, ...] = ()
     chunk: int | None = None
     since: int | None = None
@@ -181,6 +179,8 @@ class Job:
         The text that the store keeps is used; otherwise the body is read. Raises :class:`UsageError` if the library
         that reads it is missing.
         """
+        from crawler.export.main_text import require_library
+
         require_library(page.content_type)
         text = await self._text_of(page)
         content = None if text is None else text.content

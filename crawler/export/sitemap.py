@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +19,7 @@ from xml.sax.saxutils import escape
 from crawler.atomic_files import AtomicFile
 from crawler.errors import Argument, UsageError
 from crawler.export.job import Job
+from crawler.robots.http_dates import http_date
 
 URLS_PER_FILE = 50_000
 SITEMAPS_PER_INDEX = 50_000
@@ -50,8 +50,8 @@ async def write_sitemap(job: Job) -> None:
     """Write one file, or an index and several files beside it: each within the limits of the protocol, and of one site.
 
     The files of several sites have the names ``OUT-HOST.xml``, several files of a site ``OUT-1.xml`` or
-    ``OUT-HOST-1.xml``. The index expects them below the base URL, or at the root of their sites, because a sitemap
-    speaks for the host that serves it. A file replaces another only when all are written.
+    ``OUT-HOST-1.xml``. The index expects them at the root of their sites, because a sitemap speaks for the
+    host that serves it. A file replaces another only when all are written.
     """
     judged = job.sql("judged_for_sitemap")
     for row in await job.store.query(job.sql("not_in_sitemap", judged=judged)):
@@ -59,7 +59,7 @@ async def write_sitemap(job: Job) -> None:
     parts: list[_Part] = []
     urls = size = 0
     async for row in job.rows(job.sql("sitemap", judged=judged), job.not_shown):
-        entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(_http_date(row.last_modified)))
+        entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(http_date(row.last_modified or "")))
         is_full = urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE
         if not parts or is_full or row.site != parts[-1].site:
             parts.append(_next(job, parts, row.site))
@@ -108,11 +108,10 @@ def _write_index(job: Job, parts: list[_Part]) -> None:
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="{_NAMESPACE}">\n'.encode())
     sites = {site: list(of_site) for site, of_site in groupby(parts, key=lambda part: part.site)}
     for site, name in zip(sites, _names(list(sites)), strict=True):
-        base = (job.options.base_url or site).rstrip("/")
         for number, part in enumerate(sites[site], 1):
             words = [out.stem, *([name] if len(sites) > 1 else []), *([str(number)] if len(sites[site]) > 1 else [])]
             part.file.place = out.with_name("-".join(words) + out.suffix)
-            file.write(f"<sitemap><loc>{escape(f'{base}/{quote(part.file.place.name)}')}</loc></sitemap>\n".encode())
+            file.write(f"<sitemap><loc>{escape(f'{site}/{quote(part.file.place.name)}')}</loc></sitemap>\n".encode())
     file.write(b"</sitemapindex>\n")
 
 
@@ -127,14 +126,6 @@ def _names(sites: Sequence[str]) -> Iterator[str]:
 def _entry(url: str, lastmod: str | None) -> bytes:
     changed = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
     return f"<url><loc>{escape(url)}</loc>{changed}</url>\n".encode()
-
-
-def _http_date(text: str | None) -> float | None:
-    try:
-        when = None if text is None else parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # sites send malformed dates
-        return None
-    return None if when is None else (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _iso_or_none(epoch_s: float | None) -> str | None:

@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.warc import REBUILT, ArchivedPage, Record, Records, agents_of, archived_pages
+from crawler.export.warc import REBUILT, Record, Records, agents_of, archived_pages, begun_at
 from crawler.store.statements import load_statements
 from crawler.version import VERSION
 
@@ -67,8 +67,8 @@ async def _write_archive(job: Job, file: _Digested, index: _Lines, pages: _Lines
             offset += len(record.data)
 
 
-def _index_line(page: ArchivedPage, response: Record, offset: int) -> bytes:
-    at = datetime.fromtimestamp(page.at, UTC).strftime("%Y%m%d%H%M%S")
+def _index_line(page: Any, response: Record, offset: int) -> bytes:
+    at = datetime.fromtimestamp(begun_at(page), UTC).strftime("%Y%m%d%H%M%S")
     place = {
         "url": page.url,
         "mime": page.content_type,
@@ -81,9 +81,9 @@ def _index_line(page: ArchivedPage, response: Record, offset: int) -> bytes:
     return f"{search_key(page.url)} {at} {json.dumps(place)}\n".encode()
 
 
-def _page_line(page: ArchivedPage) -> bytes:
+def _page_line(page: Any) -> bytes:
     title = {"title": page.title} if page.title else {}
-    return json.dumps({"id": str(page.url_id), "url": page.url, "ts": iso(page.at), **title}).encode() + b"\n"
+    return json.dumps({"id": str(page.url_id), "url": page.url, "ts": iso(begun_at(page)), **title}).encode() + b"\n"
 
 
 def search_key(url: str) -> str:

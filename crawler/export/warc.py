@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from crawler.export.job import NO_BODY, SQL, Job
 from crawler.fetch.decoding import ACCEPT_ENCODING
@@ -40,36 +41,6 @@ REBUILT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedPage:
-    """A page and the request that fetched it. Times in seconds since the epoch; ``bytes`` counts octets on the wire.
-
-    ``started_at``, ``bytes`` and ``run_id`` are ``None`` if the log lacks the request because the process was killed.
-    """
-
-    url_id: int
-    url: str
-    status: int
-    content_type: str
-    charset: str | None
-    etag: str | None
-    last_modified: str | None
-    fetched_at: float
-    title: str | None
-    body_sha256: str
-    depth: int
-    discovered_from: str | None
-    started_at: float | None
-    bytes: int | None
-    run_id: int | None
-    preferences: str | None  # JSON, as robots_preferences
-    robots_preferences: str | None
-
-    @property
-    def at(self) -> float:
-        return self.fetched_at if self.started_at is None else self.started_at
-
-
 async def write_warc(job: Job) -> None:
     """Write a WARC file, without gzip if its name ends in ``.warc``.
 
@@ -84,15 +55,22 @@ async def write_warc(job: Job) -> None:
         file.writelines(each.data for each in records.of(page, body, agents.get(page.run_id)))
 
 
-async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
-    """The selected pages, each with its body. Pages without a body, or that forbid copies, are counted as left out."""
+async def archived_pages(job: Job) -> AsyncIterator[tuple[Any, bytes]]:
+    """The selected pages, rows of ``archived_pages``, each with its body; others are counted as left out.
+
+    The log may lack the request of a page, if the process was killed.
+    """
     (without,) = await job.store.query(job.sql("pages_without_body"))
     job.tally.left_out_for[NO_BODY] += without["pages"]
     async for row in job.rows(job.sql("archived_pages"), job.not_copied):
-        page = ArchivedPage(**{name: getattr(row, name) for name in ArchivedPage.__slots__})
-        body = await job.store.bodies.of_page(page.url)
+        body = await job.store.bodies.of_page(row.url)
         assert body is not None
-        yield page, body
+        yield row, body
+
+
+def begun_at(page: Any) -> float:
+    """When the request of a page began, in seconds since the epoch; without its log, when the page was fetched."""
+    return float(page.fetched_at if page.started_at is None else page.started_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +125,10 @@ class Records:
         self._info_id, info = warcinfo(filename, fields, now)
         return Record(self._written(info))
 
-    def of(self, page: ArchivedPage, body: bytes, agent: Agent | None) -> list[Record]:
+    def of(self, page: Any, body: bytes, agent: Agent | None) -> list[Record]:
         """The records of a page, beginning with the response. Without an agent there is no request record."""
-        common = [("WARC-Target-URI", page.url), ("WARC-Date", warc_date(page.at)), ("WARC-Warcinfo-ID", self._info_id)]
+        common = [("WARC-Target-URI", page.url), ("WARC-Date", warc_date(begun_at(page)))]
+        common.append(("WARC-Warcinfo-ID", self._info_id))
         first, payload = new_id(), digest(body)
         head = _http_head(f"HTTP/1.1 {_status_line(page.status)}", _response_headers(page, body))
         fields = [*common, ("WARC-Payload-Digest", payload)]
@@ -171,14 +150,14 @@ def _http_head(first: str, headers: Sequence[tuple[str, str]]) -> bytes:
     return "".join([f"{first}\r\n", *(f"{name}: {value}\r\n" for name, value in headers), "\r\n"]).encode()
 
 
-def _response_headers(page: ArchivedPage, body: bytes) -> list[tuple[str, str]]:
+def _response_headers(page: Any, body: bytes) -> list[tuple[str, str]]:
     kind = page.content_type + (f"; charset={page.charset}" if page.charset else "")
     headers = [("Content-Type", kind), ("ETag", page.etag), ("Last-Modified", page.last_modified)]
     known = [(name, one_line(value)) for name, value in headers if value and value.isascii()]
     return [*known, ("Content-Length", str(len(body)))]
 
 
-def _metadata(page: ArchivedPage) -> list[tuple[str, str]]:
+def _metadata(page: Any) -> list[tuple[str, str]]:
     fields = [("via", page.discovered_from or ""), ("hopsFromSeed", "L" * page.depth)]
     if page.started_at is not None:
         fields.append(("fetchTimeMs", str(round((page.fetched_at - page.started_at) * 1000))))

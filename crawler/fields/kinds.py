@@ -116,18 +116,6 @@ def _size_or_no_limit(value: object) -> int | None:
     return octets or None
 
 
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise ValueError("must be a number above 0, at most 1")
-    return float(value)
-
-
-def _factor(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
-        raise ValueError("must be a number from 0 to 1000")
-    return float(value)
-
-
 def _depth(value: object) -> int | None:
     if value == -1:
         return None
@@ -187,6 +175,17 @@ def whole(least: int) -> ValueKind:
     return ValueKind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
 
 
+def _number(wanted: str, fits: Callable[[float], bool], metavar: str = "") -> ValueKind:
+    """A number for which ``fits`` is true; whole ones are written without a point."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+            raise ValueError(f"must be {wanted}")
+        return float(value)
+
+    return ValueKind(wanted, Form.NUMBER, read, lambda value: int(value) if value % 1 == 0 else value, metavar)
+
+
 def one_of(kind: type[StrEnum]) -> ValueKind:
     """One of the members of an enumeration, by its value."""
     choices = tuple(member.value for member in kind)
@@ -219,9 +218,7 @@ SECONDS_OR_NO_LIMIT = ValueKind(
 COUNT_OR_NO_LIMIT = ValueKind(
     "a whole number; 0 is no limit", Form.WHOLE, lambda value: _whole(value, 0) or None, lambda value: value or 0, "N"
 )
-SHARE = ValueKind(
-    "a number above 0, at most 1", Form.NUMBER, _share, lambda value: int(value) if value % 1 == 0 else value, "X"
-)
+SHARE = _number("a number above 0, at most 1", lambda value: 0 < value <= 1, "X")
 #: ``None`` is no limit, which TOML writes as -1: 0 takes the seeds alone.
 DEPTH = ValueKind(
     "a whole number; -1 is no limit",
@@ -230,9 +227,7 @@ DEPTH = ValueKind(
     lambda value: -1 if value is None else value,
     "N",
 )
-FACTOR = ValueKind(
-    "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value
-)
+FACTOR = _number("a number from 0 to 1000", lambda value: 0 <= value <= 1000)
 #: ``None`` is "auto": the crawler chooses.
 SIZE_OR_AUTO = ValueKind(f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size)
 SIZE_OR_NO_LIMIT = ValueKind(

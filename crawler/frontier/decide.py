@@ -32,8 +32,7 @@ from crawler.model import (
     State,
     validators,
 )
-from crawler.preferences.bounds import bounded
-from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
+from crawler.preferences.purposes import UsePurpose, bounded, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
@@ -138,10 +137,9 @@ def without_answer(queued: Queued, copy: RobotsCopy, scope: Scope) -> Outcome | 
     """
     if not queued.by_domain or queued.seen is not None or not is_silent(copy):
         return None
-    known = addresses_around(queued.url, queued.hops)
     offers = [
         Offer(url, queued.depth, scope.refusal(url, queued.depth, is_seed=True), position, seed=True, by_domain=True)
-        for position, url in known
+        for position, url in enumerate(addresses_around(queued.url, queued.hops))
     ]
     offer = next((offer for offer in offers[queued.hops + 1 :] if offer.refusal is None), offers[0])
     if offer.url == queued.url:

@@ -7,7 +7,6 @@ A rank list has domains without a scheme. The crawler tries ``https://domain/``,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.reasons import DNS_KINDS, ErrorKind
@@ -27,22 +26,14 @@ _UNANSWERED = DNS_KINDS | {
 }
 
 
-class Address(NamedTuple):
-    """An address of a domain, with its position in the order: 0 for the first."""
-
-    position: int
-    url: str
-
-
-def addresses(first: str) -> tuple[Address, ...]:
+def addresses(first: str) -> tuple[str, ...]:
     """The addresses of the domain whose first address is ``first``, in the order in which they are tried.
 
     A domain that begins with ``www.``, and an IP address, have two of them.
     """
     host = first.partition("://")[2]
     hosts = (host,) if host.startswith("www.") or _is_ip(host) else (host, f"www.{host}")
-    urls = (url for name in hosts for url in (f"https://{name}", f"http://{name.replace(':80/', '/')}"))
-    return tuple(Address(position, url) for position, url in enumerate(urls))
+    return tuple(url for name in hosts for url in (f"https://{name}", f"http://{name.replace(':80/', '/')}"))
 
 
 def _is_ip(host: str) -> bool:
@@ -52,10 +43,10 @@ def _is_ip(host: str) -> bool:
 
 def with_addresses(urls: Iterable[str], domains: Iterable[str]) -> list[str]:
     """``urls``, and all addresses of the domains whose first addresses are ``domains``: what a scope is made from."""
-    return list(dict.fromkeys([*urls, *(each.url for first in domains for each in addresses(first))]))
+    return list(dict.fromkeys([*urls, *(url for first in domains for url in addresses(first))]))
 
 
-def addresses_around(url: str, position: int) -> tuple[Address, ...]:
+def addresses_around(url: str, position: int) -> tuple[str, ...]:
     """The addresses of the domain that has ``url`` at this ``position``."""
     host = url.partition("://")[2]
     return addresses(f"https://{host.removeprefix('www.') if position > 1 else host}")

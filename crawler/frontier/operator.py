@@ -1,4 +1,4 @@
-"""The orders of the operator to a running crawl: pause, resume, stop, block a site, unblock it."""
+"""The orders of the operator to a crawl: pause, resume, stop, block a site, unblock it, queue a URL."""
 
 from __future__ import annotations
 
@@ -27,13 +27,26 @@ class Command(StrEnum):
     STOP = "stop"
     BLOCK = "block"
     UNBLOCK = "unblock"
+    QUEUE = "queue"
+
+    def name_of(self, text: str) -> str:
+        """What the order is about, as the user wrote it in ``text``: a site (:func:`blockable`), a URL, or nothing.
+
+        Raises :class:`~crawler.url.NotCrawlable`.
+        """
+        match self:
+            case Command.BLOCK | Command.UNBLOCK:
+                return blockable(text)
+            case Command.QUEUE:
+                return canonicalise(text)
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """One order, given at ``asked_at``. Orders take effect in the sequence of their numbers. Times in epoch seconds.
 
-    ``name`` is the name to block or unblock (:func:`blockable`). ``run_id`` is the only run that an order to stop
+    ``name`` is that of :meth:`Command.name_of`. ``run_id`` is the only run that an order to stop
     affects. ``done_at`` is the time at which a crawl had carried out the order. ``because`` is why, in the operator's
     words.
     """
@@ -82,8 +95,8 @@ def standing(orders: Iterable[Order]) -> Standing:
             case Command.UNBLOCK:
                 blocked.pop(order.name, None)
                 because.pop(order.name, None)
-            case Command.STOP:
-                pass  # affects one run only
+            case Command.STOP | Command.QUEUE:
+                pass  # affect one run, and one URL, only
     return Standing(paused_since, blocked, because)
 
 

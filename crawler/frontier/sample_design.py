@@ -174,8 +174,10 @@ def digest_of_seeds(strata: Mapping[str, str]) -> str:
 
 
 class Amount(Protocol):
-    """How many URLs a sample has: a part of :class:`SampleSettings` and of what the store keeps of a draw."""
+    """How URLs are drawn, and how many: a part of :class:`SampleSettings` and of what the store keeps of a draw."""
 
+    @property
+    def method(self) -> str: ...
     @property
     def size(self) -> int | None: ...
     @property
@@ -209,6 +211,7 @@ class Drawn(NamedTuple):
     stratum: str
     probability: float
     site_probability: float = 1.0
+    url_id: int = 0  # in the store, if it was offered with it
 
 
 class Listed(NamedTuple):
@@ -255,13 +258,13 @@ class Sampler:
     ) -> None:
         self._size, self._seed, self._share = size, seed, share
         self._sites, self._sites_by = sites, sites_by
-        self._kept: dict[str, list[tuple[int, str]]] = defaultdict(list)  # heaps with the largest key first
+        self._kept: dict[str, list[tuple[int, str, int]]] = defaultdict(list)  # heaps with the largest key first
         self._offered: Counter[str] = Counter()
 
-    def offer(self, url: str, stratum: str = "") -> None:
+    def offer(self, url: str, stratum: str = "", url_id: int = 0) -> None:
         """Offer a URL that may be drawn. Offer each URL once: a second offer counts as another URL of its stratum."""
         self._offered[stratum] += 1
-        kept, entry = self._kept[stratum], (-key(url, self._seed), url)
+        kept, entry = self._kept[stratum], (-key(url, self._seed), url, url_id)
         size = self._size if isinstance(self._size, int) else self._size.get(stratum, 0)
         if len(kept) < size:
             heappush(kept, entry)
@@ -277,8 +280,8 @@ class Sampler:
             kept = sorted(self._kept[stratum], reverse=True)
             kept = kept[: number_of(self._offered[stratum], len(kept), self._share)]
             within = len(kept) / self._offered[stratum]
-            for _, url in kept:
-                yield Drawn(url, stratum, strata[stratum] * within, strata[stratum])
+            for _, url, url_id in kept:
+                yield Drawn(url, stratum, strata[stratum] * within, strata[stratum], url_id)
 
 
 def number_of(there: int, size: int, share: float) -> int:

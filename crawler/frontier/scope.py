@@ -114,7 +114,7 @@ class Scope:
         # Compiled separately: in one joined pattern, inline flags and back-references would change their meaning.
         self._include = tuple(map(re.compile, settings.include))
         self._exclude = tuple(map(re.compile, settings.exclude))
-        self._admitted = self._admitted_by(seeds)
+        self._admitted = self._places_of(seeds)
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, Reason | None] = {}
         # Most links of a page are also on the previous page.
@@ -144,11 +144,20 @@ class Scope:
 
     def adopt_hosts(self, hosts: Iterable[str]) -> None:
         """Add hosts that take the place of seeds (:meth:`adopted_host`)."""
-        new = set(hosts) - self._admitted
-        if self.settings.mode is ScopeMode.HOST and new:
+        if self.settings.mode is ScopeMode.HOST:
+            self._admit(set(hosts))
+
+    def widen(self, seeds: Iterable[str]) -> bool:
+        """Add seeds to those that the scope was built from; returns whether it admits more than before."""
+        return self._admit(self._places_of(seeds))
+
+    def _admit(self, places: set[str]) -> bool:
+        new = places - self._admitted
+        if new:
             self._admitted |= new
             self._site_refusals.clear()
             self._refusals_of.cache_clear()
+        return bool(new)
 
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> Reason | None:
         """Why ``url``, at ``depth`` links from a seed, is out of scope; ``None`` if it is in scope.
@@ -244,7 +253,7 @@ class Scope:
             end = url.find("/", end + 1)
         return False
 
-    def _admitted_by(self, seeds: Iterable[str]) -> set[str]:
+    def _places_of(self, seeds: Iterable[str]) -> set[str]:
         match self.settings.mode:
             case ScopeMode.HOST:
                 return set(map(host_of, seeds))

@@ -257,7 +257,9 @@ class _Growth(NamedTuple):
         """The growth by depth: the URLs at depth d + 1 that the answered URLs at depth d have brought."""
         queued = sum(count.queued for count in depths.values())
         answered_at = [depth for depth, count in depths.items() if count.answered]
-        if not queued or not answered_at:
+        if not queued:  # but for revisits, which bring hardly any new URLs
+            return cls(1.0, 0.0)
+        if not answered_at:
             return cls(math.inf if max_depth > 0 else 1.0, 0.0)
         known = {depth: _new_urls(depths, depth) for depth in answered_at if depth < max_depth}
         factors: dict[int, float] = {}

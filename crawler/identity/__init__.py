@@ -1,6 +1,6 @@
 """The identity of a crawler: its keys (``keys``), and the requests that ``signer`` signs by ``signatures``.
 
-``publish`` writes the page about the crawler and the key directory (``directory``). Needs the extra ``identity``.
+``publish`` writes the page about the crawler and the key directory. Needs the extra ``identity``.
 """
 
 from typing import Any

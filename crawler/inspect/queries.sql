@@ -98,8 +98,10 @@ SELECT version, fetched_at, last_seen_at, status, body_sha256, text_sha256
 FROM page_versions WHERE url_id = :url_id ORDER BY version DESC LIMIT :limit
 
 -- name: count_revisits
--- The URLs that are revisited, how many of them are due, and the time of the next revisit.
-SELECT count(*) AS known, count(*) FILTER (WHERE due_at <= :now) AS due, min(due_at) AS next_at FROM revisits_by_id
+-- The URLs that are revisited, how many of them are queued and how many more are due, and the time of the next revisit.
+SELECT count(*) AS known, count(f.url_id) AS queued, count(*) FILTER (WHERE r.due_at <= :now AND f.url_id IS NULL) AS due,
+  min(r.due_at) FILTER (WHERE f.url_id IS NULL) AS next_at
+FROM revisits_by_id r LEFT JOIN frontier_by_id f ON f.url_id = r.url_id AND f.is_revisit = 1
 
 -- name: refused_front_pages
 -- The seeds and front pages that a robots.txt closed, those of one site together.
@@ -150,9 +152,11 @@ ORDER BY sum(f.queued) * (g.pause_s + g.usual_s + 1) + CASE WHEN g.next_at > :no
 LIMIT :limit
 
 -- name: urls_by_depth
--- The URLs by depth: queued, answered, and refused when their turn came, without a request.
-SELECT depth, count(*) FILTER (WHERE state = 'queued') AS queued,
-  count(*) FILTER (WHERE state IN ('fetched', 'redirected', 'failed') OR reason_code IN ('type', 'no_sitemap')) AS answered,
+-- The URLs by depth: queued, answered, and refused when their turn came, without a request. A URL that is queued for a
+-- revisit was answered: its links are known.
+SELECT depth, count(*) FILTER (WHERE state = 'queued' AND reason_code NOT IN ('revisit_due', 'revisit_hinted')) AS queued,
+  count(*) FILTER (WHERE state IN ('fetched', 'redirected', 'failed')
+    OR reason_code IN ('type', 'no_sitemap', 'revisit_due', 'revisit_hinted')) AS answered,
   count(*) FILTER (WHERE state = 'excluded' AND reason_code IN ('robots', 'mirror', 'mirror_cycle', 'preference', 'address'))
     AS refused
 FROM urls_by_id GROUP BY depth

@@ -55,7 +55,7 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
 
 
 async def count_revisits(store: Store, now: float) -> dict[str, Any]:
-    """How many URLs are revisited, how many of them are due, and the time of the first (``None`` if there are none)."""
+    """How many URLs are revisited, are queued, and are due beside these; and when the first of the rest is due."""
     (row,) = await store.query(_SQL["count_revisits"], {"now": now})
     return row
 
@@ -64,6 +64,9 @@ def revisit_rows(counts: Mapping[str, Any], now: float, db: str) -> list[Fact]:
     """The result of :func:`count_revisits` of the store ``db`` as labelled lines; empty if no run had ``--revisit``."""
     if not counts["known"]:
         return []
-    when = f"the first {brief_time(counts['next_at'], now)}"
-    due = f"{counts['due']:,} of {many(counts['known'], 'URL')} {'is' if counts['due'] == 1 else 'are'} due"
-    return [("Revisits", f"{due} for `crawler run --revisit{db_argument(db)}`, {when}")]
+    told = [f"{counts['queued']:,} of {many(counts['known'], 'URL')} queued"] if counts["queued"] else []
+    if counts["next_at"] is not None:
+        due = f"{counts['due']:,} of {many(counts['known'], 'URL')} {'is' if counts['due'] == 1 else 'are'} due"
+        first = brief_time(counts["next_at"], now)
+        told.append(f"{due} for `crawler run --revisit{db_argument(db)}`, the first {first}")
+    return [("Revisits", "; ".join(told))]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -15,8 +14,7 @@ from crawler.cli.console import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
-from crawler.frontier.operator import standing
-from crawler.inspect.page_limits import page_limit_reached
+from crawler.inspect.last_run import page_limit_reached
 from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
@@ -30,21 +28,29 @@ if TYPE_CHECKING:
 
 _SQL = load_statements("crawler.inspect", "seeds.sql")
 _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
-_NAMED = 20  # in the summary of a run
-_MOST_SHOWN = 5  # at the end of a run
-_LONGEST_SHOWN = 300  # characters of a seed
+_MOST_SHOWN = 5  # at the end of a run, and in its summary
+_LONGEST_SHOWN = 300  # characters
+_AT_ONCE = 20  # URLs of one command
+
+
+class Command(StrEnum):
+    """The command that mends a seed, or shows more of it. It works also while a run is on."""
+
+    QUEUE = "control queue"
+    BLOCK = "control block"
+    WHY = "why"
 
 
 class Outcome(StrEnum):
     """What became of a seed, as the view ``seeds`` says it; first what needs a person."""
 
     meaning: str
-    needs_person: bool
+    command: Command | None  # None: it needs no person
 
-    def __new__(cls, value: str, meaning: str = "", needs_person: bool = True) -> Self:
+    def __new__(cls, value: str, meaning: str = "", command: Command | None = None) -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
-        member.meaning, member.needs_person = meaning, needs_person
+        member.meaning, member.command = meaning, command
         return member
 
     @property
@@ -52,32 +58,41 @@ class Outcome(StrEnum):
         """The code in words."""
         return self.value.replace("_", " ")
 
-    NO_SUCH_HOST = "no_such_host", "the host has no address: correct the name (`crawler run URL`), or try it again"
-    LEFT_SCOPE = "left_scope", "redirected out of the scope: add the address that it leads to"
-    NOT_FOUND = "not_found", "there is no page: give the address of another page"
-    SILENT = "silent", "no answer: correct the port (`crawler run URL`), or try it again when the server answers"
-    DEFERRED = "deferred", "its robots.txt cannot be had, so nothing else is requested: tell the owner, or wait"
+    NO_SUCH_HOST = "no_such_host", "the host has no address: queue the right URL, or try it again", Command.QUEUE
+    LEFT_SCOPE = "left_scope", "redirected out of the scope: queue the address that it leads to", Command.QUEUE
+    NOT_FOUND = "not_found", "there is no page: queue the address of another page", Command.QUEUE
+    SILENT = "silent", "no answer: queue the URL with the right port, or try it again", Command.QUEUE
+    DEFERRED = (
+        "deferred",
+        "its robots.txt cannot be had, so nothing else is requested: tell the owner, or wait",
+        Command.WHY,
+    )
     NOT_REACHED = (
         "not_reached",
         "not reached before the sampling frame was closed: tell the owner, or draw with a longer sample.frame_patience",
+        Command.WHY,
     )
-    CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
-    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
-    REDIRECTS = "redirects", "its redirects or main sites lead to no page"
-    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port"
-    OTHER_TYPE = "other_type", "another kind than the crawl reads"
-    OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out"
-    WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site"
-    CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it"
-    SKIPPED = "skipped", "a line that is no URL: correct it, and read the list again"
-    BLOCKED = "blocked", "blocked by the operator", False
-    FORGOTTEN = "forgotten", "forgotten by the operator", False
-    HELD_BACK = "held_back", "a limit holds it back", False
-    WAITS = "waits", "waits for its turn", False
-    NOT_DRAWN = "not_drawn", "not in the random sample", False
-    ELSEWHERE = "elsewhere", "requested by the task of another bucket", False
-    NOT_KEPT = "not_kept", "fetched, and not kept", False
-    FETCHED = "fetched", "fetched", False
+    CERTIFICATE = (
+        "certificate",
+        "no secure connection: trust its certificate authority, or try it again",
+        Command.QUEUE,
+    )
+    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer: try it again", Command.QUEUE
+    REDIRECTS = "redirects", "its redirects or main sites lead to no page", Command.WHY
+    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port", Command.BLOCK
+    OTHER_TYPE = "other_type", "another kind than the crawl reads", Command.WHY
+    OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out", Command.WHY
+    WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site", Command.WHY
+    CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it", Command.WHY
+    SKIPPED = "skipped", "a line that is no URL: queue what was meant, or correct it in the list", Command.QUEUE
+    BLOCKED = "blocked", "blocked by the operator"
+    FORGOTTEN = "forgotten", "forgotten by the operator"
+    HELD_BACK = "held_back", "a limit holds it back"
+    WAITS = "waits", "waits for its turn"
+    NOT_DRAWN = "not_drawn", "not in the random sample"
+    ELSEWHERE = "elsewhere", "requested by the task of another bucket"
+    NOT_KEPT = "not_kept", "fetched, and not kept"
+    FETCHED = "fetched", "fetched"
 
 
 class Seed(NamedTuple):
@@ -94,16 +109,15 @@ class Seed(NamedTuple):
     leads_to_domain: str | None  # the registered domain of leads_to, if it is not that of the seed
     robots_problem: str | None = None  # what came in place of the robots.txt that it waits for
     robots_attempts: int | None = None
-    blocked_as: str | None = None  # the name under which the operator has blocked its site
     source: str | None = None  # the list of a skipped line, and its number
     line: int | None = None
     meant: tuple[str, ...] = ()  # the URLs that were perhaps meant by a skipped line, or by the name of a host
     is_mended: bool = False  # all its replacements are seeds too
 
     @property
-    def site(self) -> str:
-        """The site of the URL at the end."""
-        return split(self.leads_to or self.url).site
+    def needs_person(self) -> bool:
+        """Whether there is something to do about it, and nobody has done it."""
+        return self.outcome.command is not None and not self.is_mended
 
     @property
     def replacements(self) -> tuple[str, ...]:
@@ -122,17 +136,20 @@ class Seed(NamedTuple):
         """Whether all its replacements are among ``seeds``. A skipped line is no seed: the view leaves it out then."""
         return self.reason_code is not None and bool(self.replacements) and all(u in seeds for u in self.replacements)
 
-    def remedy(self, db: str, higher_limit: str = "") -> str | None:
-        """The command that mends it in the store ``db``, or that shows more; ``None`` if there is nothing to do.
+    def remedy(self) -> tuple[Command, tuple[str, ...]] | None:
+        """The command that mends it, or that shows more, with the URLs; ``None`` if there is none.
 
-        If its replacements are seeds too, only the wrong one is left to be taken out. ``higher_limit`` is the option
-        that a run needs beside it.
+        A seed that is still tried needs no command to be requested again.
         """
-        make = _forgotten if self.is_mended else _REMEDIES.get(self.outcome)
-        command = None if make is None else make(self)
-        if command is None:
+        command, urls = self.outcome.command, self.replacements
+        if not self.needs_person or command is None or (self.reason_code is None and not urls):
             return None
-        return f"crawler {command}{higher_limit if command.startswith('run ') else ''}{db_argument(db)}"
+        if command is Command.QUEUE and not urls and self.robots_problem is not None:
+            command = Command.WHY
+        if command is Command.BLOCK:
+            return command, (split(self.leads_to or self.url).site,)
+        again = self.url if command is Command.QUEUE else self.leads_to or self.url
+        return command, urls or (again,)
 
     def describe(self, now: float) -> str:
         """What became of it, as a sentence."""
@@ -141,79 +158,17 @@ class Seed(NamedTuple):
         leads = "" if self.leads_to is None else f"leads to {self.leads_to}: "
         if self.outcome is Outcome.LEFT_SCOPE and self.leads_to_domain is not None:
             leads = f"leads to {self.leads_to}, of another registered domain ({self.leads_to_domain}): "
+        meant = f"; the crawl knows {host_of(self.meant[0])}" if self.meant else ""
         said = self.reason_code.message(self.reason, terminal_name) or self.reason_code.meaning
         if self.robots_problem is not None and self.robots_attempts and self.failing_since is not None:
             since = f"{many(self.robots_attempts, 'attempt')} since {iso(self.failing_since)}"
             if self.reason_code is ReasonCode.FRAME:
                 return f"{leads}{said}; robots.txt: {self.robots_problem} ({since})"
             again = "now" if self.next_at is None or self.next_at <= now else f"at {brief_time(self.next_at, now)}"
-            return f"{leads}robots.txt: {self.robots_problem} ({since}, next {again})"
+            return f"{leads}robots.txt: {self.robots_problem} ({since}, next {again}){meant}"
         since = "" if self.failing_since is None else f", no answer since {iso(self.failing_since)}"
         until = f", until {brief_time(self.next_at, now)}" if self.next_at is not None and self.next_at > now else ""
-        return f"{leads}{said}{since}{until}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The seed as a JSON object."""
-        return self._asdict() | {
-            "meant": " ".join(self.meant) or None,
-            "needs_person": self.outcome.needs_person,
-        }
-
-
-def _again(seed: Seed) -> str:
-    """Its replacements; else another request, if the seed was given up: one that is waited for is tried again."""
-    if seed.replacements:
-        return _replaced(seed)
-    return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else _explained(seed)
-
-
-def _replaced(seed: Seed) -> str:
-    return f"run {' '.join(map(quote, seed.replacements))}"
-
-
-def _forgotten(seed: Seed) -> str:
-    return f"store forget {quote(seed.url)}"
-
-
-def _read_again(seed: Seed) -> str | None:
-    """The URLs that a skipped line perhaps meant; else its list anew, if that is a file."""
-    if seed.meant:
-        return _replaced(seed)
-    is_file = seed.source is not None and os.path.isabs(seed.source)
-    return f"run --seeds {quote(seed.source or '')} --skip-bad-seeds" if is_file else None
-
-
-def _explained(seed: Seed) -> str:
-    return f"why {quote(seed.leads_to or seed.url)}"
-
-
-def _refused(seed: Seed) -> str:
-    """No command permits a private address: a run would store that for every other URL of the crawl."""
-    return _forgotten(seed) if seed.reason_code is ReasonCode.ADDRESS else _explained(seed)
-
-
-_REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
-    Outcome.NO_SUCH_HOST: _again,
-    Outcome.LEFT_SCOPE: _again,
-    Outcome.NOT_FOUND: _again,
-    Outcome.SILENT: _again,
-    Outcome.DEFERRED: _explained,
-    Outcome.NOT_REACHED: _explained,
-    Outcome.CERTIFICATE: _again,
-    Outcome.BAD_ANSWER: _again,
-    Outcome.REDIRECTS: _explained,
-    Outcome.REFUSED_ADDRESS: _refused,
-    Outcome.OTHER_TYPE: _explained,
-    Outcome.OUT_OF_SCOPE: _explained,
-    Outcome.WALLED: _explained,
-    Outcome.CLOSED: _explained,
-    Outcome.SKIPPED: _read_again,
-    Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.blocked_as or seed.site)}",
-    Outcome.FORGOTTEN: lambda seed: f"store forget {quote(seed.leads_to or seed.url)} --undo",
-    Outcome.HELD_BACK: _explained,
-    Outcome.WAITS: _explained,
-    Outcome.NOT_KEPT: _explained,
-}
+        return f"{leads}{said}{since}{until}{meant}"
 
 
 #: Seeds, each with its outcome, of which a run has told.
@@ -226,11 +181,15 @@ class Ledger(NamedTuple):
     at: float
     db: str
     seeds: Sequence[Seed]
-    higher_limit: str = ""  # the option that a run needs to fetch anything, if the crawl has all pages of its limit
+    page_limit: int | None = None  # of the last run, if the crawl has so many pages
 
     def remedy(self, seed: Seed) -> str | None:
-        """The command that mends ``seed``."""
-        return seed.remedy(self.db, self.higher_limit)
+        """The command that mends ``seed``, for a shell; ``None`` if there is none."""
+        found = seed.remedy()
+        return None if found is None else self._command(*found)
+
+    def _command(self, command: Command, urls: Iterable[str]) -> str:
+        return f"crawler {command} {' '.join(map(quote, urls))}{db_argument(self.db)}"
 
     def counts(self) -> dict[Outcome, int]:
         """How many seeds there are of each outcome, in the order of :class:`Outcome`."""
@@ -239,32 +198,36 @@ class Ledger(NamedTuple):
     @property
     def open(self) -> list[Seed]:
         """The seeds that need a person."""
-        return [seed for seed in self.seeds if seed.outcome.needs_person]
-
-    def describe(self, seed: Seed) -> str:
-        """What became of ``seed``, with the host that was perhaps meant."""
-        said = seed.describe(self.at)
-        return f"{said}; the crawl knows {host_of(seed.meant[0])}" if seed.meant and seed.reason_code else said
+        return [seed for seed in self.seeds if seed.needs_person]
 
     def as_json(self) -> dict[str, Any]:
         """The ledger as one JSON object."""
         return self.in_short() | {"seeds": [self._line(seed) for seed in self.seeds]}
 
-    def in_short(self) -> dict[str, Any]:
-        """The counts, and the first seeds that need a person: for the summary of a run."""
+    def in_short(self, told: Told = frozenset()) -> dict[str, Any]:
+        """The counts, and the first seeds that need a person and are not in ``told``: for the summary of a run."""
         return {
             "count": len(self.seeds),
             "outcomes": dict(self.counts()),
             "need_person": len(self.open),
-            "first": [self._line(seed) for seed in self.open[:_NAMED]],
+            "first": [
+                {"url": short(seed.url), "outcome": seed.outcome, "text": short(seed.describe(self.at))}
+                | {"remedy": short(self.remedy(seed) or "") or None}
+                for seed in self._new(told)[:_MOST_SHOWN]
+            ],
+            "listed_by": f"crawler seeds{db_argument(self.db)}",
         }
 
     def _line(self, seed: Seed) -> dict[str, Any]:
-        return seed.as_json() | {"remedy": self.remedy(seed), "text": self.describe(seed)}
+        more = {"meant": " ".join(seed.meant) or None, "needs_person": seed.needs_person, "remedy": self.remedy(seed)}
+        return seed._asdict() | more | {"text": seed.describe(self.at)}
 
     def told(self) -> Told:
-        """The seeds that need a person, as :meth:`lines_at_end` takes those of which a run before has told."""
+        """The seeds that need a person, as the end of the next run takes those of which it need not tell."""
         return frozenset((seed.url, seed.outcome) for seed in self.open)
+
+    def _new(self, told: Told) -> list[Seed]:
+        return [seed for seed in self.open if (seed.url, seed.outcome) not in told]
 
     def lines_at_end(self, *, has_causes: bool, told: Told = frozenset()) -> list[str]:
         """Sentences for the end of a run about the first seeds that need a person; of those in ``told``, their number.
@@ -272,16 +235,28 @@ class Ledger(NamedTuple):
         A run tells of the lines that it skips when it reads them, so they only count here. ``has_causes`` says that the
         causes of a run without a page were told: then only hosts that do not exist are left to tell of.
         """
-        new = [seed for seed in self.open if (seed.url, seed.outcome) not in told]
         named = {Outcome.NO_SUCH_HOST} if has_causes else {*Outcome} - {Outcome.SKIPPED}
-        open_seeds = [seed for seed in new if seed.outcome in named]
+        open_seeds = [seed for seed in self._new(told) if seed.outcome in named]
         said = [
-            f"seed {short(seed.url)}: {self.describe(seed)}; `{self.remedy(seed)}`" for seed in open_seeds[:_MOST_SHOWN]
+            f"seed {short(seed.url)}: {short(seed.describe(self.at))}; `{short(self.remedy(seed) or '')}`"
+            for seed in open_seeds[:_MOST_SHOWN]
         ]
         if len(self.open) > max(len(said), has_causes):
             listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
         return said
+
+    def commands(self, seeds: Iterable[Seed]) -> list[str]:
+        """The commands for ``seeds`` without a replacement: one for several that are queued again, or looked into."""
+        urls: dict[Command, list[str]] = {}
+        for seed in seeds:
+            if (found := seed.remedy()) is not None and not seed.replacements:
+                urls.setdefault(found[0], []).extend(found[1])
+        return [
+            self._command(command, batch)
+            for command, found in urls.items()
+            for batch in ([["SEED"]] if command is Command.WHY else _batches(list(dict.fromkeys(found))))
+        ]
 
 
 def in_order(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
@@ -292,6 +267,10 @@ def in_order(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
 def short(text: str) -> str:
     """A URL or a line for a person; the JSON of the ledger has it in full."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
+
+
+def _batches(urls: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (urls[start : start + _AT_ONCE] for start in range(0, len(urls), _AT_ONCE))
 
 
 def need_a_person(count: int) -> str:
@@ -308,25 +287,14 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
     """The ledger of a store that ``--db`` calls ``db``: one statement for all seeds."""
     order = {outcome: place for place, outcome in enumerate(Outcome)}
     seeds = sorted(map(_seed, await store.query(_SQL["ledger"])), key=lambda seed: order[seed.outcome])
-    if any(seed.outcome is Outcome.BLOCKED for seed in seeds):
-        stands = standing(await store.control.orders())
-        seeds = [
-            seed._replace(blocked_as=next(iter(stands.names_of(seed.leads_to or seed.url)), None)) for seed in seeds
-        ]
     if any(seed.outcome is Outcome.NO_SUCH_HOST for seed in seeds):
         known = await known_hosts(store)
         seeds = [_spelled_right(seed, known) if seed.outcome is Outcome.NO_SUCH_HOST else seed for seed in seeds]
     urls = {seed.url for seed in seeds}
-    seeds = [seed._replace(is_mended=seed.is_mended_by(urls)) if seed.outcome.needs_person else seed for seed in seeds]
-    return Ledger(now, db, seeds, await _higher_limit(store))
-
-
-async def _higher_limit(store: Store) -> str:
-    """The option with which a run goes on if the crawl has all pages that its last run allowed; else ""."""
+    seeds = [seed._replace(is_mended=seed.is_mended_by(urls)) if seed.outcome.command else seed for seed in seeds]
     settings = await stored_settings(store)
-    if settings is None or settings.limits.max_pages is None or not await page_limit_reached(store, settings):
-        return ""
-    return f" {terminal_name(Setting('limits.max_pages'))} {2 * settings.limits.max_pages}"
+    at_limit = settings is not None and await page_limit_reached(store, settings)
+    return Ledger(now, db, seeds, settings.limits.max_pages if settings is not None and at_limit else None)
 
 
 def _spelled_right(seed: Seed, known: KnownHosts) -> Seed:
@@ -360,22 +328,14 @@ async def describe_patterns(store: Store, include: Sequence[str]) -> list[str]:
 
 def _seed(row: Mapping[str, Any]) -> Seed:
     elsewhere = row["leads_to"] is not None and row["leads_to_domain"] != row["registered_domain"]
-    return Seed(
-        url=row["url"],
-        outcome=Outcome(row["outcome"]),
-        leads_to=row["leads_to"],
-        reason_code=None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
-        reason=row["reason"],
-        pages=row["pages"],
-        failing_since=row["failing_since"],
-        next_at=row["next_at"],
-        leads_to_domain=row["leads_to_domain"] if elsewhere else None,
-        robots_problem=row["robots_problem"],
-        robots_attempts=row["robots_attempts"],
-        source=row["source"],
-        line=row["line"],
-        meant=tuple((row["meant"] or "").split()),
-    )
+    read = {name: row[name] for name in Seed._fields if name in row}
+    read |= {
+        "outcome": Outcome(row["outcome"]),
+        "reason_code": None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
+        "leads_to_domain": row["leads_to_domain"] if elsewhere else None,
+        "meant": tuple((row["meant"] or "").split()),
+    }
+    return Seed(**read)
 
 
 def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> None:
@@ -386,22 +346,27 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
     open_seeds = len(ledger.open)
     console.print(f"{many(len(ledger.seeds), 'seed')}, {open_seeds:,} {need_a_person(open_seeds)}")
     for outcome, count in ledger.counts().items():
+        seeds = [seed for seed in ledger.seeds if seed.outcome is outcome]
+        listed = [seed for seed in seeds if all_seeds or seed.needs_person]
         console.print()
         console.print(Text(f"{outcome.label} ({many(count, 'seed')}): {outcome.meaning}", style="bold"))
-        listed = [seed for seed in ledger.seeds if seed.outcome is outcome]
-        if all_seeds or outcome.needs_person:
-            _print_seeds(listed, ledger, console)
-        else:
-            pages = f"{sum(seed.pages for seed in listed):,} pages on their sites"
-            console.print(Text(f"  {many(count, 'seed')}, {pages} (--all lists them)"))
-    if any(seed.outcome is not Outcome.SKIPPED for seed in ledger.open):
+        for seed in listed:
+            pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
+            console.print(Text(f"  {short(seed.url)}  {short(seed.describe(ledger.at))}{pages}", overflow="fold"))
+            if seed.replacements and (remedy := ledger.remedy(seed)):
+                console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted
+        for command in ledger.commands(listed):
+            console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
+        if rest := [seed for seed in seeds if not all_seeds and not seed.needs_person]:
+            pages = f"{sum(seed.pages for seed in rest):,} pages on their sites"
+            others = f", and seeds in their place{'s' if len(rest) > 1 else ''}" if outcome.command else ""
+            console.print(Text(f"  {many(len(rest), 'seed')}{others}, {pages} (--all lists them)"))
+    if open_seeds:
+        argument = db_argument(ledger.db)
+        if ledger.page_limit is not None:
+            limit = f"{terminal_name(Setting('limits.max_pages'))} {ledger.page_limit}"
+            console.print(
+                f"\nThe crawl has all pages of {limit}: the next run needs a higher limit to fetch what is queued"
+            )
         console.print()
-        console.print(Text(f"To leave a seed out: crawler store forget SEED{db_argument(ledger.db)}"), soft_wrap=True)
-
-
-def _print_seeds(seeds: Iterable[Seed], ledger: Ledger, console: PrintableConsole) -> None:
-    for seed in seeds:
-        pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
-        console.print(Text(f"  {short(seed.url)}  {ledger.describe(seed)}{pages}", overflow="fold"))
-        if seed.outcome.needs_person and (remedy := ledger.remedy(seed)):
-            console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted
+        console.print(Text(f"To leave a site out: crawler control block SITE{argument}"), soft_wrap=True)

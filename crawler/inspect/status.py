@@ -15,8 +15,7 @@ from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
-from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached, pages_per_site
 from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
@@ -24,9 +23,8 @@ from crawler.inspect.time_left import as_json as time_left_json
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait
 from crawler.model import RobotsAction, State
-from crawler.reasons import EndCode, ReasonCode
+from crawler.reasons import ReasonCode
 from crawler.robots.response import RobotsSettings
-from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.computed import Computed, behind_sentence
@@ -265,7 +263,7 @@ def _was_killed(status: Status) -> bool:
 def _last_run(run: Mapping[str, Any], status: Status) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is not None:
-        return f"{started} to {iso(run['finished_at'])}: {_end(run)}"
+        return f"{started} to {iso(run['finished_at'])}: {end_of(run)}"
     if _was_killed(status):
         return f"since {started}: it was killed, or its disk was full; the same command continues"
     seen_at = last_seen(run, status.beats)
@@ -273,11 +271,6 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
         return f"since {started}: it is running"
     fate = "it was killed (the same command continues), or is stuck"
     return f"since {started}, no sign of life since {iso(seen_at)}: {fate}"
-
-
-def _end(run: Mapping[str, Any]) -> str:
-    """The sentence that says why a run or worker ended, with the names that a terminal has for settings."""
-    return EndCode(run["ended_code"]).message(run["ended_by"], terminal_name)
 
 
 def _workers_table(status: Status) -> Table:
@@ -302,7 +295,7 @@ def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
     ends: dict[str, list[int]] = {}
     for row in workers:
         if row["ended_at"] is not None:
-            ends.setdefault(_end(row), []).append(row["worker"])
+            ends.setdefault(str(end_of(row)), []).append(row["worker"])
     return ends
 
 

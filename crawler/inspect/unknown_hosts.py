@@ -43,21 +43,23 @@ def first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
 
 
 class KnownHosts:
-    """Hosts by each of their names with one letter left out.
+    """Hosts by each of their names with one letter left out, and by their names without `www.` and the last label.
 
     Two names are alike if they are the same after one letter is left out of one or both: a letter was left out, added,
-    replaced or changed places with another.
+    replaced or changed places with another. So are `www.example` and `example.org`: the last label was left out.
     """
 
     def __init__(self, hosts: Iterable[str]) -> None:
         self._alike: dict[str, list[str]] = {}
         for host in hosts:
-            for shorter in _shortened(host):
+            stem = host.removeprefix("www.").rpartition(".")[0]
+            for shorter in (*_shortened(host), f"{stem}."):
                 self._alike.setdefault(shorter, []).append(host)
 
     def nearest(self, host: str) -> str | None:
         """The name most like ``host`` among the other hosts; ``None`` if none is like it, or several are equally so."""
-        found = {name for shorter in _shortened(host) for name in self._alike.get(shorter, ()) if name != host}
+        shortened = (*_shortened(host), f"{host.removeprefix('www.')}.")
+        found = {name for shorter in shortened for name in self._alike.get(shorter, ()) if name != host}
         likeness = {name: SequenceMatcher(None, host, name).ratio() for name in found}
         most = max(likeness.values(), default=0.0)
         nearest = [name for name, ratio in likeness.items() if ratio == most]

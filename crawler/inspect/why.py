@@ -14,14 +14,13 @@ from rich.text import Text
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
 from crawler.clock import brief_time, iso
-from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
+from crawler.engine.robots_reading import read_robots_alone
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.frontier.site_settings import rule_for
-from crawler.inspect.heartbeats import low_disk
-from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, low_disk, page_limit_reached, pages_per_site
 from crawler.inspect.refusing import is_refusing, refusal_advice, refusal_sentence
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame

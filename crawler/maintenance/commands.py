@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crawler.cli.console import console
-from crawler.cli.layout import Align, table
 from crawler.cli.on_store import on_store, show
-from crawler.cli.output import print_json, tell
+from crawler.cli.output import print_json, say, tell
 from crawler.cli.progress import progress_line
 from crawler.cli.secrets import secret
 from crawler.cli.shared import because_option, cli, db_option, json_option, run_async, store_at
@@ -26,13 +24,12 @@ from crawler.frontier.operator import Command, standing
 from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, unknown_site, wanted
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
-from crawler.search.build_index import take_out
 from crawler.settings.stores import existing_store, open_store, order
 from crawler.store.computed import Computed, behind_sentence
-from crawler.store.copy import copy_store
 from crawler.store.location import db_argument, shown
 from crawler.store.open import grant_reader_at
 from crawler.store.rows import Content
+from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
     from crawler.store.copy import Copied
@@ -59,13 +56,14 @@ def copy(source: str, target: str, as_json: bool) -> None:
     The same command continues a copy that was cut off, and brings a complete one up to date. In the end the tables of
     both are compared by checksums. The search index is not copied: `crawler index` builds it.
     """
+    from crawler.store.copy import copy_store
 
     async def work(ours: Store) -> list[Copied]:
         theirs = await open_store(store_at(target), to_copy_into=True)
         try:
-            with progress_line("beginning") as say:
+            with progress_line("beginning") as doing:
                 return await copy_store(
-                    ours, theirs, SystemClock().now(), lambda table, rows, what: say(f"{table}: {rows:,} rows {what}")
+                    ours, theirs, SystemClock().now(), lambda table, rows, what: doing(f"{table}: {rows:,} rows {what}")
                 )
         finally:
             await theirs.close()
@@ -75,14 +73,14 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def _render_copied(copied: Sequence[Copied], target: str) -> None:
+    from crawler.cli.console import console
+    from crawler.cli.layout import Align, table
+
     rows = ((each.table, f"{each.rows:,}", f"{each.new:,}", each.checksum) for each in copied if each.rows)
     columns: dict[str, Align] = {"table": "left", "rows": "right", "copied now": "right", "checksum of both": "left"}
     console.print(table(columns, rows))
     name = shown(target)
-    console.print(
-        f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
-        soft_wrap=True,
-    )
+    say(f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it")
 
 
 @asynccontextmanager
@@ -137,7 +135,7 @@ def forget_command(
         if as_json:
             print_json(result)
         else:
-            console.print(sentence, soft_wrap=True)
+            say(sentence)
         return 0
 
     return run_async(run())
@@ -160,6 +158,8 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     if asked.site:  # holds at once, also for a crawl that is at work
         await order(store_at(db), Command.BLOCK, asked.site, clock, because)
     why = f" on {iso(clock.now())[:10]}{f': {because}' if because else ''}"
+    from crawler.search.build_index import take_out  # not for a site that is unknown: it is large
+
     try:
         async with _idle_store(db) as store:
             chosen = await select(store, asked, forgotten=False)
@@ -167,7 +167,10 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
-            file, left_index = await take_out(db, store) if forgotten.numbers else (None, None)
+            file, left_index = None, None
+            if forgotten.numbers:
+                async with TextReader() as reader:
+                    file, left_index = await take_out(db, store, reader)
             computed = await store.computed()
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
@@ -282,21 +285,21 @@ def clean(older_than: float | None, keep_versions: int | None, db: str, as_json:
     """
 
     async def run() -> dict[str, int]:
-        with progress_line("deleting") as say:
+        with progress_line("deleting") as doing:
             async with _idle_store(db) as store:
                 done = {"versions": await _prune(store, older_than, keep_versions)}
-                say("returning the space to the disk")
+                doing("returning the space to the disk")
                 before, after = await store.maintenance.compact()
                 done |= {"bytes_before": before, "bytes_after": after}
                 if store.bodies.are_outside:
-                    say("comparing the bodies with the store")
+                    doing("comparing the bodies with the store")
                     await store.recover(SystemClock().now())
                     done |= (await store.bodies.sweep())._asdict()
                 await _empty_log(store, db)
         return done
 
     done = run_async(run())
-    show(as_json, lambda: done, lambda: console.print(_describe_clean(done), soft_wrap=True))
+    show(as_json, lambda: done, lambda: say(_describe_clean(done)))
 
 
 for _name in ("prune", "compact"):  # earlier names
@@ -337,9 +340,9 @@ def grant_reader(role: str, db: str) -> int:
     async def work() -> int:
         password = secret(_READER_PASSWORD) or None
         is_new = await grant_reader_at(store_at(db).store.db, role, password)
-        console.print(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}", soft_wrap=True)
+        say(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}")
         if is_new and password is None:
-            console.print(f"it has no password; the same command with {_READER_PASSWORD} sets one")
+            say(f"it has no password; the same command with {_READER_PASSWORD} sets one")
         return 0
 
     return run_async(work())

@@ -108,7 +108,7 @@ def content_of_html(html: str) -> Content:
     core = root
     is_text = root.found > _LEAST_WORDS  # else the page is a list of links, or nothing else
     least = max(_CORE * root.found, root.found - _OUTSIDE, 1)
-    while is_text and (inner := [part for part in core.parts if part.found >= least and part.node.tag not in _NO_CORE]):
+    while is_text and (inner := [part for part in core.parts if part.found >= least and _may_be_core(part, core)]):
         core = inner[0]
     before = _before(root, core)
     if is_text:
@@ -191,6 +191,13 @@ def _measured(node: LexborNode, with_blocks: set[int], runs: set[Words], lines: 
             part.linked += sum(len(_WORD.findall(link.text())) for link in child.css("a"))
     count("".join(loose))
     return part
+
+
+def _may_be_core(part: _Part, around: _Part) -> bool:
+    """Whether a part can be the content alone: it is no part of code, and no code is around it beside words of it."""
+    if around.node.tag == "pre" or part.node.tag in _NO_CORE:
+        return False
+    return not any(each is not part and each.found and each.node.css_first("pre") for each in around.parts)
 
 
 def _before(root: _Part, core: _Part) -> list[LexborNode]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from crawler.model import Headers, Preference
-from crawler.preferences.bounds import bounded
+from crawler.preferences.purposes import bounded
 from crawler.preferences.schemes import (
     content_signal,
     content_usage,

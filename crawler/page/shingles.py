@@ -19,8 +19,6 @@ import xxhash
 
 #: The version of the signatures. Increase it when the same text would get another one: all pages are then read again.
 VERSION = 2
-#: The shingles of a page that are kept: the smallest ones, which are a random sample of them.
-MOST_SHINGLES = 2_000
 #: Two texts are near-duplicates from this Jaccard similarity on.
 ALIKE = 0.8
 #: Words in a shingle.
@@ -57,16 +55,21 @@ Shingles = Set[int]
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words as hashes: those of a title, those that a text is about, and all of a text."""
+    """Words as hashes: those of a title, those that a text is about, and all of it. And the language of the text."""
 
     title: Set[int]
     subject: Set[int]
     all: Set[int]
+    language: str | None
 
     def differ_from(self, other: Words) -> bool:
-        """Whether each title has a word that the other lacks, or each text is about a word that the other lacks."""
+        """Whether each title has a word that the other lacks, or each text is about a word that the other lacks.
+
+        The titles of pages in two languages are not compared: of a page whose text is not translated, only they differ.
+        """
+        is_one_language = self.language == other.language or not (self.language and other.language)
         return bool(
-            (self.title - other.title and other.title - self.title)
+            (is_one_language and self.title - other.title and other.title - self.title)
             or (self.subject - other.all and other.subject - self.all)
         )
 

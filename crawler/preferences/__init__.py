@@ -5,7 +5,7 @@ TDMRep, RSL, and the robots terms ``noai`` and ``noimageai``. :mod:`crawler.pref
 scheme; each returns :class:`crawler.model.Preference` records with one vocabulary of categories.
 :mod:`crawler.preferences.purposes` combines all preferences of a page by one rule, for the purposes that a crawl
 declares. :mod:`crawler.robots.preferences` finds the lines of robots.txt that apply to a URL, and
-:mod:`crawler.page.preferences` the fields and tags of an answer. :mod:`crawler.preferences.bounds` bounds both.
+:mod:`crawler.page.preferences` the fields and tags of an answer; ``purposes`` bounds both.
 :mod:`crawler.preferences.robots_tag` reads ``Robots-Tag``, which both may contain.
 
 Rules: ``docs/protocols.md``, section 7.

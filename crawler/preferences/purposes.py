@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from crawler.model import Preference
-from crawler.preferences.schemes import DISALLOWED, OTHER_USE, REFUSALS, Scheme
+from crawler.preferences.schemes import DISALLOWED, LICENSE, OTHER_USE, REFUSALS, USE, Scheme
 
 
 class UsePurpose(StrEnum):
@@ -66,3 +66,33 @@ def sentence_of(preference: Preference) -> str:
     if preference.line is None:
         return f"{preference.source} {preference.text}"
     return f"line {preference.line} of {preference.source}, {preference.text}"
+
+
+#: The preferences of a document that are kept, and likewise those of its robots.txt. More than there are kinds to keep.
+MAX_PREFERENCES = 50
+_KNOWN = frozenset({*COVERED, USE, "train-ai-images", "tdm-policy", LICENSE})
+
+
+def bounded(found: Sequence[Preference]) -> tuple[Preference, ...]:
+    """At most :data:`MAX_PREFERENCES` of ``found``, in their order.
+
+    The combined preference for each purpose stays the same.
+
+    The first refusal and the first other preference of each scheme and category are kept before all others, and
+    refusals before what is left. Labels without a meaning here come last: a site may invent any number.
+    """
+    if len(found) <= MAX_PREFERENCES:
+        return tuple(found)
+    firsts: dict[tuple[str, str, bool], int] = {}
+    for number, one in enumerate(found):
+        firsts.setdefault((one.scheme, one.category, one.value == DISALLOWED), number)
+    needed = frozenset(firsts.values())
+    ranked = sorted(
+        range(len(found)),
+        key=lambda number: (
+            found[number].category not in _KNOWN,
+            number not in needed,
+            found[number].value != DISALLOWED,
+        ),
+    )
+    return tuple(found[number] for number in sorted(ranked[:MAX_PREFERENCES]))

@@ -16,7 +16,6 @@ from crawler.audit.totals import LogTotals, read_totals
 from crawler.errors import UsageError
 from crawler.inspect.seeds import Outcome, in_order
 from crawler.model import State
-from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.sampling import load
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 MAX_SITES = 200
 MAX_MIRRORS = 100
 MAX_DOUBTFUL_SITES = 50
-MAX_PAGES = 15
 MAX_BROKEN_TARGETS = 100
 MAX_SEEDS = 10
 _MAX_LINKING_PAGES = 3
@@ -106,14 +104,6 @@ class BrokenLinks(NamedTuple):
     first: Sequence[BrokenTarget]
 
 
-class PageRow(NamedTuple):
-    """A page in a list of extremes, with the ``figure`` that puts it there."""
-
-    url: str
-    title: str | None
-    figure: float
-
-
 class DoubtfulSite(NamedTuple):
     """A site whose robots.txt in force has lines in doubt, and the number of pages fetched there."""
 
@@ -160,9 +150,6 @@ class Facts:
     mirrors: Sequence[Any]
     all_mirrors: int  # ``mirrors`` has the first of these
     fetched_sites: int  # sites with pages, all of them
-    most_linked: Sequence[PageRow]
-    largest: Sequence[PageRow]
-    slowest: Sequence[PageRow]
     survey: Survey | str | None = None
 
 
@@ -219,9 +206,6 @@ async def gather(
             mirrors=await _rows(store, "mirrors", limit=MAX_MIRRORS),
             all_mirrors=totals["mirrors"],
             fetched_sites=totals["fetched_sites"],
-            most_linked=await _pages(store, "most_linked", now),
-            largest=await _pages(store, "largest", now),
-            slowest=await _pages(store, "slowest", now),
             survey=await _survey(store, now, variables, by),
         )
 
@@ -278,13 +262,6 @@ async def _broken_links(store: Store) -> BrokenLinks:
         targets[row["url"], row["reason"], row["pages"]].append(row["page"])
     first = [BrokenTarget(*target, pages) for target, pages in targets.items()]
     return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:MAX_BROKEN_TARGETS])
-
-
-async def _pages(store: Store, statement: str, now: float) -> list[PageRow]:
-    """Pages of a list of extremes. A title that the page no longer allows to be shown is left out."""
-    rows = await store.query(_SQL[statement], {"limit": MAX_PAGES})
-    shown = [row["title"] if asked_of(row["directives"]).until > now else None for row in rows]
-    return [PageRow(row["url"], title, row["figure"]) for row, title in zip(rows, shown, strict=True)]
 
 
 async def _depths(store: Store) -> Mapping[int, Mapping[State, int]]:

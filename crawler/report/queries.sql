@@ -184,26 +184,3 @@ ORDER BY fetched DESC, requests DESC, number
 -- name: mirrors
 SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors
 ORDER BY main_site, site LIMIT :limit
-
--- ---- notable pages ------------------------------------------------------------------------------------------------
-
--- name: most_linked
-SELECT s.site || u.path AS url, p.title, p.directives, f.figure
-FROM (
-  SELECT target_id AS url_id, count(*) AS figure FROM links_by_id WHERE source_id <> target_id
-  GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT :limit) AS f
-JOIN urls_by_id u ON u.url_id = f.url_id JOIN sites_by_id s ON s.site_id = u.site_id
-LEFT JOIN pages_by_id p ON p.url_id = f.url_id
-ORDER BY f.figure DESC, url
-
--- name: largest
-SELECT s.site || u.path AS url, p.title, p.directives, p.body_bytes AS figure
-FROM (SELECT url_id FROM pages_by_id ORDER BY body_bytes DESC, url_id LIMIT :limit) AS f
-JOIN pages_by_id p ON p.url_id = f.url_id JOIN urls_by_id u ON u.url_id = f.url_id
-JOIN sites_by_id s ON s.site_id = u.site_id
-ORDER BY p.body_bytes DESC, url
-
--- name: slowest
-SELECT s.site || q.path AS url, NULL AS title, NULL AS directives, q.finished_at - q.started_at AS figure
-FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
-WHERE q.status IS NOT NULL AND q.purpose = 'page' ORDER BY figure DESC, url LIMIT :limit

@@ -22,16 +22,16 @@ from crawler.audit.run_settings import described_settings
 from crawler.cli.templates import fit, template_environment
 from crawler.errors import UsageError
 from crawler.formatting import duration, many, size
+from crawler.inspect.last_run import end_of
 from crawler.inspect.seeds import describe_outcomes
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
-from crawler.reasons import EndCode, ReasonCode
+from crawler.reasons import ReasonCode
 from crawler.report import charts, formats
 from crawler.report.charts import STATES
 from crawler.report.gather import Facts
 from crawler.robots.mirrors import Contradiction
 from crawler.sampling import load
-from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.version import VERSION
 
@@ -107,13 +107,6 @@ def _runs_by_settings(runs: Sequence[Any]) -> list[_RunGroup]:
     return groups
 
 
-def _ended(run: Any) -> str:
-    """Why a run ended, with the names that a terminal has for settings."""
-    if run.ended_code is None:
-        return "no end recorded: the run is under way, or was killed"
-    return EndCode(run.ended_code).message(run.ended_by, terminal_name)
-
-
 def _environment() -> Environment:
     environment = template_environment("crawler.report", finalize=fit)
     shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment", "span")}
@@ -130,7 +123,7 @@ def _environment() -> Environment:
         estimates=lambda: load("rendering"),
         db_argument=db_argument,
         describe_outcomes=describe_outcomes,
-        ended=_ended,
+        ended=lambda run: end_of(run._asdict()) or "no end recorded: the run is under way, or was killed",
         many=many,
         remedy=remedy,
         robots_meanings=_robots_meanings,

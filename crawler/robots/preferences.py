@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from crawler.model import Preference
-from crawler.preferences.bounds import bounded
+from crawler.preferences.purposes import bounded
 from crawler.preferences.schemes import DISALLOWED, content_signal, content_usage, policy_token, rsl_license
 from crawler.robots.fields import ALLOW, CONTENT_SIGNAL, CONTENT_USAGE, PREFERENCES
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern

@@ -13,7 +13,7 @@ from itertools import groupby
 from xml.parsers import expat
 
 from crawler.model import Failed, FetchResult, Preference, Purpose, RobotsAction, RobotsCopy, SiteFile
-from crawler.preferences.bounds import bounded
+from crawler.preferences.purposes import bounded
 from crawler.preferences.schemes import ALLOWED, DISALLOWED, LICENSE, OTHER_USE, Scheme
 from crawler.reasons import ErrorKind
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern

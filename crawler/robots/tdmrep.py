@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crawler.model import Failed, Fetched, FetchResult, Preference, Purpose, SiteFile
-from crawler.preferences.bounds import bounded
+from crawler.preferences.purposes import bounded
 from crawler.preferences.schemes import Scheme, tdm_policy, tdm_reservation
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
 from crawler.terminal_text import shown

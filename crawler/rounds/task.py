@@ -15,8 +15,8 @@ import msgspec
 from crawler.clock import Clock
 from crawler.dataset.records import GROWING, WHOLE, Answer, Dataset, Done, Plan, Task, done_key, part
 from crawler.dataset.tables import SQL, row_of, write_table
-from crawler.engine.assembly import FetcherSide, assemble
 from crawler.engine.crawl import Crawl
+from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
 from crawler.errors import StoreError, require
 from crawler.frontier.buckets import Bucket, bucket_of
@@ -99,10 +99,7 @@ class BucketTask:
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
-        # A sample of a dataset is drawn when the crawl is over, and compares pages with soft 404s as any sample does.
-        compares = settings.discovery.soft_404 or settings.sample.size is not None
-        discovery = replace(settings.discovery, soft_404=compares)
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits, discovery=discovery)
+        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_store(settings, clock=self._clock)
         try:
             await store.keep_bucket(self._bucket)
@@ -117,10 +114,9 @@ class BucketTask:
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead)
-            engine = assemble(inputs)
-            crawl = Crawl(engine)
+            crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
-            await wait_for(self._task.asks, store, engine.outbox)
+            await wait_for(self._task.asks, store, crawl.outbox)
             await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
             if self._end is not None:
                 crawl.stop(self._end)

@@ -26,7 +26,7 @@ from crawler.clock import Clock, SystemClock, boot_s
 from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task
-from crawler.engine.assembly import FetcherSide
+from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress

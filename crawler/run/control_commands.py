@@ -11,7 +11,10 @@ from crawler.cli.console import console
 from crawler.cli.shared import OneOf, because_option, cli, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
-from crawler.frontier.operator import Command, blockable, standing, still_blocks, unmet
+from crawler.frontier.operator import Command, standing, still_blocks, unmet
+from crawler.session.refusals import require_contact
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store, order
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
@@ -26,49 +29,57 @@ _SAID = {
     "control unblock {name}{db}`",
     Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again, "
     "except those that `crawler store forget` took out",
+    Command.QUEUE: "{name} is a seed: the running crawl, or the next one, requests it, also if it did before",
 }
+_OBJECTS = {Command.BLOCK: "SITE", Command.UNBLOCK: "SITE", Command.QUEUE: "URL"}
 
 
 @cli.command()
 @click.argument("command", type=OneOf([command.value for command in Command]))
-@click.argument("site", required=False)
+@click.argument("names", metavar="[SITE|URL]...", nargs=-1)
 @because_option
 @db_option
-def control(command: str, site: str | None, because: str | None, db: str) -> int:
-    """Pause, resume or stop a crawl, or block or unblock a SITE.
+def control(command: str, names: tuple[str, ...], because: str | None, db: str) -> int:
+    """Pause, resume or stop a crawl, block or unblock a SITE, or queue a URL.
 
     SITE is a host (example.org, with any scheme and port) or one site (https://example.org). A pause and a block last
     until they are lifted, over restarts too. So block a site whose owner asks you to leave it alone, and note that with
-    --because. A stop ends only the run that is under way.
+    --because. A stop ends only the run that is under way. A URL that is queued becomes a seed.
     """
     asked = Command(command)
-    about_site = asked in (Command.BLOCK, Command.UNBLOCK)
-    if about_site is (site is None):
-        raise UsageError(f"control {command}: name the SITE" if about_site else f"control {command}: takes no SITE")
+    about = _OBJECTS.get(asked)
+    if (about is None) is bool(names):
+        raise UsageError(f"control {command}: " + (f"name the {about}" if about else "takes no SITE"))
     if because is not None and asked is not Command.BLOCK:
         raise UsageError(f"control {command}: --because says why a site is blocked")
     try:
-        name = "" if site is None else blockable(site)
-        if site is not None and "://" in site and split(canonicalise(site)).path != "/":
-            leave_out = f"`crawler run --exclude {quote('^' + re.escape(canonicalise(site)))}{db_argument(db)}`"
-            raise UsageError(
-                f"control {command}: a block is of a whole site: name {name}; {leave_out} leaves out a folder"
-            )
+        wanted = list(dict.fromkeys(map(asked.name_of, names or [""])))
+        for site in names if about == "SITE" else ():
+            if "://" in site and split(canonicalise(site)).path != "/":
+                leave_out = f"`crawler run --exclude {quote('^' + re.escape(canonicalise(site)))}{db_argument(db)}`"
+                raise UsageError(
+                    f"control {command}: a block is of a whole site: name {asked.name_of(site)}; {leave_out} leaves "
+                    "out a folder"
+                )
     except NotCrawlable as error:
         raise UsageError(f"control {command}: {error}") from None
-    return run_async(_ask(asked, name, db, because or ""))
+    return run_async(_ask(asked, wanted, db, because or ""))
 
 
-async def _ask(asked: Command, name: str, db: str, because: str) -> int:
-    await order(store_at(db), asked, name, SystemClock(), because)
-    said = _SAID[asked].format(name=name, db=db_argument(db))
-    if name:
+async def _ask(asked: Command, names: list[str], db: str, because: str) -> int:
+    if asked is Command.QUEUE:
         async with existing_store(store_at(db)) as store:
-            others = still_blocks(name, standing(await store.control.orders()).blocked)
-            if asked is Command.UNBLOCK and others:
-                said = f"{name} is no longer blocked, but {', '.join(others)} still is"
-            elif asked is Command.BLOCK:
-                sites = [row["site"] for row in await store.query(load_statements("crawler.run")["sites"])]
-                said += f". {found}" if (found := unmet(name, sites)) else ""
-    console.print(said, soft_wrap=True)
+            require_contact(await stored_settings(store) or Settings(), names)
+    for name in names:
+        await order(store_at(db), asked, name, SystemClock(), because)
+        said = _SAID[asked].format(name=name, db=db_argument(db))
+        if asked in (Command.BLOCK, Command.UNBLOCK):
+            async with existing_store(store_at(db)) as store:
+                others = still_blocks(name, standing(await store.control.orders()).blocked)
+                if asked is Command.UNBLOCK and others:
+                    said = f"{name} is no longer blocked, but {', '.join(others)} still is"
+                elif asked is Command.BLOCK:
+                    sites = [row["site"] for row in await store.query(load_statements("crawler.run")["sites"])]
+                    said += f". {found}" if (found := unmet(name, sites)) else ""
+        console.print(said, soft_wrap=True)
     return 0

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,27 +24,27 @@ from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Reconnecting, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
+from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import describe_first_matches
-from crawler.inspect.seeds import Ledger, Told, describe_patterns, ledger_at_end
+from crawler.inspect.seeds import Told, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
-from crawler.run.minute_log import MinuteLog
+from crawler.run.minute_log import log_minutes
 from crawler.run.notify import notify, require_login
 from crawler.run.refresh import queue_refresh
 from crawler.run.team import Team, require_shares
 from crawler.run.worker_process import WorkerProcess, forked
-from crawler.sampling import load
+from crawler.sampling import load, of_list
 from crawler.session.crawl_session import (
     begun,
     crawl_session,
     finish_crawl,
     log_end,
-    of_list,
     run_to_end,
 )
 from crawler.session.hooks import hooks_of
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _LOG = logging.getLogger("crawler.run")
+_warn = partial(tell, level=logging.WARNING)
 
 _COUNT_WITHIN_S = 0.7  # at a forced end
 _VALUES_SHOWN = 3  # of a list that an earlier run was given
@@ -247,7 +248,11 @@ class _Execution:
         *,
         end_within_s: float = END_WITHIN_S,
     ) -> AsyncIterator[None]:
-        """A context in which signals stop ``crawl``, and in which it is shown."""
+        """A context in which signals stop ``crawl``, and in which it is shown and logged.
+
+        ``awaited`` is the store, or the team whose workers wait for it. If the display fails when the crawl has ended,
+        that is printed.
+        """
         self._tell_changes()
         if store.run_id != 1:
             ledger = await ledger_at_end(store, self.settings.store.db, clock.now())
@@ -255,23 +260,50 @@ class _Execution:
         signals.stop_from_now_on(crawl, awaited, end_within_s=end_within_s)
         self.forced_end.last_words = partial(_print_forced_end, self.settings, crawl, clock)
         signals.end_after(self.settings.limits.max_time_s)
-        async with _shown(self.settings, crawl, awaited, store, clock, signals):
-            yield
+        has_ended = False
+        try:
+            async with (
+                background_task(log_minutes(crawl, store, clock)),
+                _display(self.settings, crawl, awaited, store, clock, signals),
+            ):
+                yield
+                has_ended = True
+        except Exception as error:
+            if not has_ended:
+                raise
+            _tell_failure(error)
 
     async def _ended(
         self, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
     ) -> dict[str, Any]:
         """Tell the end of the run, and set the exit code; returns the summary."""
-        settings = self.settings
-        found, survey = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now())), None
+        settings, db, now = self.settings, self.settings.store.db, clock.now()
+        nothing: str | None = None  # why it crawled nothing
+        sentences: list[str] = []  # about seeds and links without a page
+        survey = None
+        result = summary(crawl, None, end, shown(db), now)
         with _failures_shown():
-            found = await _found(settings, crawl, store, end, clock, self.told, stopped=stopped)
+            ledger = await ledger_at_end(store, db, now)
+            seeds = None if ledger is None else ledger.in_short(self.told)
+            result = summary(crawl, await store.counts(), end, shown(db), now, seeds)
+            nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
+            if ledger is not None:
+                sentences += ledger.lines_at_end(has_causes=nothing is not None, told=self.told)
+            sentences += await describe_patterns(store, settings.scope.include)
+            sentences += await describe_first_matches(store, settings)
             draw = await store.samples.drawn() if settings.sample.size is not None else None
-            survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
-        result = found.result if survey is None else found.result | {"sample": survey.as_json()}
+            if draw is not None and draw.stands:
+                survey = await load("survey").survey(store, now)
+                result["sample"] = survey.as_json()
         with _failures_shown():
-            _tell_end(settings, found.nothing, found.unreached, result)
-            if not settings.output.json:
+            if nothing:
+                _warn(nothing)
+            for sentence in sentences:
+                tell(sentence)
+            if settings.output.json:
+                print_json(result)
+            else:
+                print_summary(result, console)
                 if survey is not None:
                     console.print()
                     load("rendering").render(survey, console)
@@ -279,7 +311,8 @@ class _Execution:
                     console.print(
                         "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
                     )
-        self.forced_end.code = _exit_code(crawl.progress, settings.store.db, found.nothing, stopped=stopped)
+            sys.stdout.flush()  # from here on, the process may be ended by force
+        self.forced_end.code = _exit_code(crawl.progress, db, nothing, stopped=stopped)
         return result
 
     async def notified(self, run: Coroutine[Any, Any, int]) -> int:
@@ -297,7 +330,7 @@ class _Execution:
 
     async def _notify(self, result: dict[str, Any], exit_code: int) -> None:
         sent = result | {"exit_code": exit_code}
-        await notify(self.settings.output.notify, sent, self.settings.identity.contact_email, tell)
+        await notify(self.settings.output.notify, sent, self.settings.identity.contact_email, _warn)
 
     def _tell(self, sentence: str) -> None:
         """Print a sentence of the run, and before the first one what the run changes."""
@@ -308,26 +341,6 @@ class _Execution:
         if self.changes:
             tell(self.changes)
             self.changes = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The messages about a run that has ended: its summary, why it crawled nothing, and seeds without a page."""
-
-    result: dict[str, Any]
-    nothing: str | None = None
-    unreached: Sequence[str] = ()
-
-
-async def _found(
-    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, told: Told, *, stopped: object
-) -> _Found:
-    now, db = clock.now(), settings.store.db
-    ledger = await ledger_at_end(store, db, now)
-    result = summary(crawl, await store.counts(), end, shown(db), now, ledger)
-    left_out = await _left_out_sentences(store, settings)
-    nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
-    return _Found(result, nothing, _seed_sentences(ledger, nothing, told) + left_out)
 
 
 @contextmanager
@@ -343,7 +356,7 @@ def _tell_failure(error: Exception) -> None:
     """The run ended in order, and a step after its end failed."""
     _LOG.debug("a step after the end of the run failed", exc_info=error)
     why = error.message(terminal_name) if isinstance(error, CrawlerError) else fault(error)
-    tell(f"the run has ended, and everything is kept; a step after its end failed: {why}")
+    _warn(f"the run has ended, and everything is kept; a step after its end failed: {why}")
 
 
 def _print_forced_end(settings: Settings, crawl: Watched, clock: SystemClock) -> None:
@@ -388,58 +401,14 @@ def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: obj
     return 1 if faults else NOTHING_CRAWLED if nothing else 0
 
 
-@asynccontextmanager
-async def _shown(
-    settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
-) -> AsyncIterator[None]:
-    """Show a running crawl: the live display on a terminal, otherwise notes on standard error. Log it, too.
-
-    ``awaited`` is the store, or the team whose workers wait for it. If the display fails when the crawl has ended, that
-    is printed.
-    """
-    has_ended = False
-    try:
-        async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
-            yield
-            has_ended = True
-    except Exception as error:
-        if not has_ended:
-            raise
-        _tell_failure(error)
-
-
 def _display(
     settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
+    """The live display on a terminal, otherwise notes on standard error."""
     db = settings.store.db
     if settings.output.progress and not settings.output.quiet and console.is_terminal and not settings.output.json:
         workers = settings.workers.count
-        return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
+        return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots).shown()
     patience_s = settings.workers.patience_s
-    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
-
-
-async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
-    """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
-    return await describe_patterns(store, settings.scope.include) + await describe_first_matches(store, settings)
-
-
-def _seed_sentences(ledger: Ledger | None, nothing: str | None, told: Told) -> list[str]:
-    """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
-    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None, told=told)
-
-
-def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
-    """Print the end of a run.
-
-    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about seeds without a page.
-    """
-    if nothing:
-        tell(nothing)
-    for sentence in unreached:
-        tell(sentence)
-    if settings.output.json:
-        print_json(result)
-    else:
-        print_summary(result, console)
-    sys.stdout.flush()  # from here on, the process may be ended by force
+    notes = WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
+    return background_task(notes.keep_telling())

@@ -62,6 +62,6 @@ def _render(given: HintsGiven, db: str) -> None:
         soft_wrap=True,
     )
     for url, reason in list(refused.items())[:_SHOWN]:
-        tell(f"{url} is ignored: {reason}; `crawler run {quote(url)}{db_argument(db)}` adds a seed")
+        tell(f"{url} is ignored: {reason}; `crawler control queue {quote(url)}{db_argument(db)}` makes it a seed")
     if len(refused) > _SHOWN:
         tell(f"{len(refused) - _SHOWN:,} more URLs are ignored: --json names them")

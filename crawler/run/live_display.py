@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,7 @@ from crawler.errors import StoreError
 from crawler.formatting import duration, many, size
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.seeds import Ledger, Outcome, describe_outcomes
+from crawler.inspect.seeds import Outcome, describe_outcomes
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait, first_wait
@@ -79,7 +79,7 @@ class Watched(Protocol):
 
 
 class Watch:
-    """Draws the progress of a crawl on a terminal while the context is entered."""
+    """Draws the progress of a crawl on a terminal."""
 
     def __init__(
         self,
@@ -101,22 +101,18 @@ class Watch:
         self._has_figures = asyncio.Event()
         self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
 
-    async def __aenter__(self) -> None:
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._live.start()
-        self._task = asyncio.create_task(self._draw())
+    @asynccontextmanager
+    async def shown(self) -> AsyncIterator[None]:
+        """Draw while the context is entered."""
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            async with background_task(self._keep_reading()), background_task(self._draw(live)):
+                yield
 
-    async def __aexit__(self, *exc: object) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._live.stop()
-
-    async def _draw(self) -> None:
-        async with background_task(self._keep_reading()):
-            await self._has_figures.wait()
-            while True:
-                self._live.update(self._panel(), refresh=True)
-                await self._clock.sleep(_REFRESH_S)
+    async def _draw(self, live: Live) -> None:
+        await self._has_figures.wait()
+        while True:
+            live.update(self._panel(), refresh=True)
+            await self._clock.sleep(_REFRESH_S)
 
     async def _keep_reading(self) -> None:
         while True:
@@ -209,7 +205,7 @@ class Watch:
 
 
 class WaitNotes:
-    """Prints notes while the context is entered, in place of a live display.
+    """Prints notes in place of a live display.
 
     It prints what the crawl waits for if all of it waits for long, that the operator paused or resumed it, that it
     pauses for a full disk, and that the database does not answer. The crawl waits for the database for ``patience_s``
@@ -233,14 +229,8 @@ class WaitNotes:
         self._reported = set[str]()  # about the database that does not answer
         self._away_s = 0.0
 
-    async def __aenter__(self) -> None:
-        self._task = asyncio.create_task(self._note())
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _note(self) -> None:
+    async def keep_telling(self) -> None:
+        """Print notes until it is cancelled."""
         noted_at = -_NOTE_EVERY_S
         paused: float | None = None
         is_short = False
@@ -317,11 +307,11 @@ def summary(
     end: RunEnd,
     db: str,
     now: float,
-    ledger: Ledger | None = None,
+    seeds: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` and ``sites`` count the whole store.
 
-    They are ``None`` without ``counts``: the store did not answer in time. ``seeds`` is ``None`` without ``ledger``.
+    They are ``None`` without ``counts``: the store did not answer in time. ``seeds`` is the ledger in short.
     """
     progress = crawl.progress
     return {
@@ -333,7 +323,7 @@ def summary(
         "pages": None if counts is None else counts.pages,
         "links": None if counts is None else counts.links,
         "sites": None if counts is None else counts.sites,
-        "seeds": None if ledger is None else ledger.in_short(),
+        "seeds": seeds,
         "run": {
             "pages": progress.pages,
             "requests": progress.sent_requests,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
+from crawler.engine.progress import Progress
 from crawler.errors import StoreError
 from crawler.formatting import duration, instant, many
 from crawler.run.live_display import Watched
@@ -21,44 +21,32 @@ _LOG = logging.getLogger("crawler.run")
 _SQL = load_statements("crawler.run")
 
 
-class MinuteLog:
-    """Writes a record of the level ``info`` each minute while the context is entered.
+async def log_minutes(crawl: Watched, store: Store, clock: Clock) -> None:
+    """Write a record of the level ``info`` each minute, until it is cancelled.
 
     Its facts: ``pages``, ``requests``, ``bytes`` of this run, ``queued`` URLs, ``waits`` (groups that may not be asked
     yet), ``worst_lag_s`` of the event loop, and the ``group`` that waits longest with ``until`` and ``reason``.
     """
+    while True:
+        await clock.sleep(EVERY_S)
+        if _LOG.isEnabledFor(logging.INFO):
+            with suppress(StoreError):  # the crawl waits for the database, and reports if it is lost
+                await _write_one(crawl.progress, store, clock.now())
 
-    def __init__(self, crawl: Watched, store: Store, clock: Clock) -> None:
-        self._crawl, self._store, self._clock = crawl, store, clock
 
-    async def __aenter__(self) -> None:
-        self._task = asyncio.create_task(self._write())
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _write(self) -> None:
-        while True:
-            await self._clock.sleep(EVERY_S)
-            if _LOG.isEnabledFor(logging.INFO):
-                with suppress(StoreError):  # the crawl waits for the database, and reports if it is lost
-                    await self._write_one()
-
-    async def _write_one(self) -> None:
-        now, progress = self._clock.now(), self._crawl.progress
-        longest = next(iter(await self._store.waiting(now, 1)), None)
-        (waits,) = await self._store.query(_SQL["count_waiting"], {"now": now})
-        facts: dict[str, object] = {
-            "pages": progress.pages,
-            "requests": progress.sent_requests,
-            "bytes": progress.wire_bytes,
-            "queued": await self._store.queued_count(),
-            "waits": waits["n"],
-            "worst_lag_s": round(progress.worst_lag_s, 3),
-        }
-        text = f"{many(progress.pages, 'page')}, {many(progress.sent_requests, 'request')}, {facts['queued']:,} queued"
-        if longest is not None and longest.until > now:
-            facts |= {"group": longest.group, "until": instant(longest.until), "reason": longest.reason}
-            text += f"; {longest.group} waits longest, for {duration(longest.until - now)}: {longest.reason}"
-        _LOG.info("%s", text, extra=facts)
+async def _write_one(progress: Progress, store: Store, now: float) -> None:
+    longest = next(iter(await store.waiting(now, 1)), None)
+    (waits,) = await store.query(_SQL["count_waiting"], {"now": now})
+    facts: dict[str, object] = {
+        "pages": progress.pages,
+        "requests": progress.sent_requests,
+        "bytes": progress.wire_bytes,
+        "queued": await store.queued_count(),
+        "waits": waits["n"],
+        "worst_lag_s": round(progress.worst_lag_s, 3),
+    }
+    text = f"{many(progress.pages, 'page')}, {many(progress.sent_requests, 'request')}, {facts['queued']:,} queued"
+    if longest is not None and longest.until > now:
+        facts |= {"group": longest.group, "until": instant(longest.until), "reason": longest.reason}
+        text += f"; {longest.group} waits longest, for {duration(longest.until - now)}: {longest.reason}"
+    _LOG.info("%s", text, extra=facts)

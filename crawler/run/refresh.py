@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crawler.clock import SystemClock
+from crawler.engine.readmission import visit_again
 from crawler.errors import UsageError
-from crawler.frontier.hints import Hint, HintKind
 from crawler.frontier.operator import blockable, covered, names_page
 from crawler.inspect.why import scope_of
 from crawler.session.crawl_session import require_draw_kept
@@ -22,17 +21,14 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.run")
-_AT_ONCE = 5000
-_SOURCE = "user"
 
 
 async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
     """Queue a visit of each visited URL that ``names`` name, or of all; returns how many are queued.
 
-    A name is a site (``a.example``, ``https://a.example``) or a URL (``https://a.example/``). Neither the least
-    interval nor the budget of revisits counts, because the operator asks for these visits. The robots.txt of each site
-    that is visited as a whole, and one that is named, is read again before the next page. Raises :class:`UsageError`
-    for a name that the store does not know, and if the store holds a sample that left pages out.
+    A name is a site (``a.example``, ``https://a.example``) or a URL (``https://a.example/``). The robots.txt of each
+    site that is visited as a whole, and one that is named, is read again before the next page. Raises
+    :class:`UsageError` for a name that the store does not know, and if the store holds a sample that left pages out.
     """
     clock = SystemClock()
     async with existing_store(settings, read_only=False) as store:
@@ -42,14 +38,8 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
         await store.expire_robots_of(sites, now)
         if names:
             await store.forget_refusals(sites, now)
-        scope = await scope_of(store, settings, now)
-        revisit = replace(settings.revisit, per_day=None, per_site=None)
-        failed = 0
-        for start in range(0, len(urls), _AT_ONCE):
-            hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
-            failed += (await store.revisits.apply_hints(hints, revisit, now, scope.refusal)).new  # all are known
-        limit = settings.limits.max_pages_per_site
-        return failed + await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
+        scope, per_site = await scope_of(store, settings, now), settings.limits.max_pages_per_site
+        return await visit_again(store, scope, urls, settings.revisit, per_site, now)
 
 
 async def _named(store: Store, names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -8,7 +8,7 @@ Design: ``drawable``, ``design_file``. Draw: ``draw``, ``random_walk``. Estimate
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import require
-from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
+from crawler.sampling.drawable import draw_seeds, of_list, require_drawable, without_strata
 from crawler.sampling.registration import design_of_settings
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = [
     "design_of_settings",
     "draw_seeds",
     "load",
+    "of_list",
     "require_drawable",
     "without_strata",
 ]

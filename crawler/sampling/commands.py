@@ -57,6 +57,12 @@ by_option = click.option(
 @db_option
 @variable_option
 @by_option
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="TEXT",
+    help="Only the estimates in whose name, such as `size (pages)`, TEXT stands. May be repeated.",
+)
 @click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @click.option(
     "--out",
@@ -74,6 +80,7 @@ def sample(
     db: str,
     texts: tuple[str, ...],
     by: str | None,
+    only: tuple[str, ...],
     since: str | None,
     outs: tuple[Path, ...],
     as_json: bool,
@@ -83,7 +90,7 @@ def sample(
         if any(context.get_parameter_source(name) is not ParameterSource.DEFAULT for name in context.params):
             raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
         return
-    survey = _estimates(db, texts, by, since)
+    survey = _estimates(db, texts, by, since).only(only)
     made = [(out, load("publication").publish(survey, out.suffix)) for out in outs]
     with AtomicFiles() as files:
         for out, content in made:

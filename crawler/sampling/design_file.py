@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler.formatting import many
-from crawler.frontier.sample_design import Design, Method, Per, SampleSettings, SitesBy, allocate
+from crawler.frontier.sample_design import Amount, Design, Method, Per, SitesBy, allocate
 from crawler.settings.keys import Key
 from crawler.settings.reference import commented_toml
 from crawler.settings.seeds import Seeds
@@ -42,13 +42,13 @@ def _registration(design: Design) -> Iterable[str]:
 
 def _comments(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
     sample = settings.sample
-    assert sample.size is not None
     yield f"Frame: {_frame(settings, seeds, known)}"
-    if sample.method is Method.STRATIFIED:
-        yield f"Strata: {_strata(settings, seeds)}"
-    else:
-        yield from _sites(sample)
-    yield f"Draw: {_draw(sample)}"
+    if seeds.strata:
+        there = Counter(seeds.strata.values())
+        drawn = allocate(sample.size or 0, there)
+        listed = ", ".join(f"{name} ({drawn[name]:,} of {there[name]:,})" for name in sorted(there))
+        yield f"Strata: those of the list of seeds: {listed}."
+    yield f"Draw: {drawn_in_words(sample)}"
     yield f"Keys: BLAKE2b of the URL under the seed {sample.seed}: the same frame gives the same sample."
 
 
@@ -64,38 +64,30 @@ def _frame(settings: Settings, seeds: Seeds, known: int) -> str:
     return f"{listed}, and {reached}{sitemaps}, {settings.scope.mode.words}."
 
 
-def _strata(settings: Settings, seeds: Seeds) -> str:
-    if not seeds.strata:
-        return "those of the list of seeds."
-    there = Counter(seeds.strata.values())
-    drawn = allocate(settings.sample.size or 0, there)
-    listed = ", ".join(f"{name or '(empty)'} ({drawn[name]:,} of {there[name]:,})" for name in sorted(there))
-    return f"those of the list of seeds: {listed}."
-
-
-def _sites(sample: SampleSettings) -> Iterable[str]:
-    if sample.sites is None:
-        yield "Strata: the sites (scheme, host, port), all of them." if sample.per is Per.SITE else "Strata: none."
-        return
-    first = f"First stage: {many(sample.sites, 'site')} (scheme, host, port) of the frame, or all if there are fewer,"
-    if sample.sites_by is SitesBy.EQUAL:
-        yield f"{first} with equal probabilities: those with the smallest keys."
-    else:
-        yield (
-            f"{first} with probabilities in proportion to the number of their URLs in the frame: systematically in the "
-            "order of their keys."
-        )
-
-
-def _draw(sample: SampleSettings) -> str:
-    method, size, each = sample.method, sample.size or 0, sample.per is Per.SITE
-    of = "" if not each else " of each site" if sample.sites is None else " of each site of the first stage"
-    match method:
-        case Method.UNIFORM:
-            most = f", but no more than {100 * sample.share:g} % of {'its' if each else 'all'} URLs"
-            bound = most if sample.share < 1 else ""
-            return f"the {many(size, 'URL')}{of} with the smallest keys{bound}, at random without replacement."
-        case Method.RANDOM_WALK:
-            return f"{size:,} steps of random walks along the links{' ' * each}{'in each site' * each}."
+def drawn_in_words(sample: Amount) -> str:
+    """What a design draws, in sentences of which the first may follow "We drew"."""
+    size, at_random, each = sample.size or 0, "at random without replacement", sample.per == Per.SITE
+    site = "of these sites" if sample.sites is not None else "site (scheme, host, port)"
+    of = f" of each {site}, or all that it has" if each else " of the frame"
+    match Method(sample.method):
         case Method.STRATIFIED:
-            return f"{many(size, 'seed')}, equally many of each stratum, those with the smallest keys."
+            return f"{many(size, 'seed')} of the list, equally many of each stratum or all that it has, {at_random}."
+        case Method.RANDOM_WALK:
+            return (
+                f"{size:,} URLs{' of each site' * each} by random walks along the links between URLs of the frame, in "
+                "both directions. The probability of a visit is in proportion to the number of links of the URL, and "
+                "the estimates account for that. Walks are clusters, and draws are with replacement."
+            )
+    share = f", but no more than {100 * sample.share:g} % of {'its' if each else 'all'} URLs" * (sample.share < 1)
+    urls = f"{many(size, 'URL')}{of}{share}, with equal probabilities, {at_random}."
+    if sample.sites is None:
+        return f"{urls} Each site is a stratum." if each else urls
+    if sample.sites_by == SitesBy.EQUAL:
+        by, certain = f"with equal probabilities, {at_random}", ""
+    else:
+        by = (
+            "with probabilities in proportion to the number of their URLs in the frame, systematically in random order "
+            "(Madow 1949; Hartley, Rao 1962)"
+        )
+        certain = " A site that is longer than the sampling interval is certain to be drawn."
+    return f"first {many(sample.sites, 'site')} of the frame, or all if there are fewer, {by}; then {urls}{certain}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from crawler.frontier.sample_design import Design, Drawn, Method, Per, Sampler, SampleSettings
-from crawler.sampling.random_walk import UndirectedGraph, walk
+from crawler.sampling.random_walk import undirected, walk
 from crawler.store.rows import SampleDraw, SampleRow
 from crawler.store.statements import load_statements
 
@@ -59,11 +60,11 @@ async def draw(
         if walking:
             units.append(FrameUrl(row.url_id, row.site, row.url))
         else:
-            sampler.offer(row.url, row.site if settings.per is Per.SITE else "")
+            sampler.offer(row.url, row.site if settings.per is Per.SITE else "", row.url_id)
     if walking:
-        rows = list(await _walked(store, units, settings))
+        rows = await _walked(store, units, settings)
     else:
-        rows = await _rows(store, sampler.drawn())
+        rows = [_row(each, each.url_id) for each in sampler.drawn()]
     (unreached,) = await store.query(
         _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
     )
@@ -88,7 +89,7 @@ async def keep_drawn(
     last = await store.samples.drawn()
     if last is not None and last.stands and design.seeds is not None and last.design == design.text:
         return
-    rows = await _rows(store, drawn)
+    rows = [_row(each, await store.find(each.url)) for each in drawn]
     await store.samples.replace(_made(settings, now, listed, 0, 0, design), rows, pages_per_site)
 
 
@@ -114,49 +115,27 @@ def _made(
     )
 
 
-async def _rows(store: Store, drawn: Iterable[Drawn]) -> list[SampleRow]:
-    rows = []
-    for each in drawn:
-        number = await store.find(each.url)
-        assert number is not None, "the store knows every drawn URL"
-        rows.append(SampleRow(number, each.stratum, None, each.probability, each.site_probability))
-    return rows
+def _row(drawn: Drawn, url_id: int | None) -> SampleRow:
+    assert url_id is not None, "the store knows every drawn URL"
+    return SampleRow(url_id, drawn.stratum, None, drawn.probability, drawn.site_probability)
 
 
-async def _walked(store: Store, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
+async def _walked(store: Store, units: list[FrameUrl], settings: SampleSettings) -> list[SampleRow]:
     """Random walks on the links between the URLs of the frame: over the whole frame, or within each site."""
     assert settings.size is not None
     units.sort(key=lambda unit: unit.url)  # the numbers of URLs depend on the order in which the crawl found the sites
-    links = await _links(store, units)
-    if settings.per is Per.CRAWL:
-        return _visits({"": range(len(units))} if units else {}, units, links, settings)
-    sites: defaultdict[str, list[int]] = defaultdict(list)
+    strata: defaultdict[str, list[int]] = defaultdict(list)
     for place, unit in enumerate(units):
-        sites[unit.site].append(place)
-    return _visits(dict(sorted(sites.items())), units, links, settings)
+        strata[unit.site if settings.per is Per.SITE else ""].append(place)
+    links, rows = await _links(store, units), list[SampleRow]()
+    for name, members in sorted(strata.items()):
+        for visit in walk(links[members][:, members], settings.size, settings.seed, name):
+            rows.append(SampleRow(units[members[visit.node]].url_id, name, visit.walk, visit.probability))
+    return rows
 
 
-def _visits(
-    strata: Mapping[str, Iterable[int]], units: list[FrameUrl], links: np.ndarray, settings: SampleSettings
-) -> Iterator[SampleRow]:
-    assert settings.size is not None
-    place = np.zeros(len(units), np.int64)  # within its stratum
-    stratum = np.zeros(len(units), np.int64)
-    for n, members in enumerate(strata.values()):
-        rows = np.fromiter(members, np.int64)
-        place[rows], stratum[rows] = np.arange(len(rows)), n
-    links = links[:, stratum[links[0]] == stratum[links[1]]]
-    links = links[:, np.argsort(stratum[links[0]], kind="stable")]
-    bounds = np.searchsorted(stratum[links[0]], np.arange(len(strata) + 1))
-    for n, (name, members) in enumerate(strata.items()):
-        rows = np.fromiter(members, np.int64)
-        own = place[links[:, bounds[n] : bounds[n + 1]]]
-        for visit in walk(UndirectedGraph.of(len(rows), own[0], own[1]), settings.size, settings.seed, name):
-            yield SampleRow(units[rows[visit.node]].url_id, name, visit.walk, visit.probability)
-
-
-async def _links(store: Store, units: list[FrameUrl]) -> np.ndarray:
-    """The indices in ``units`` of the ends of each link: a row of sources, and a row of targets."""
+async def _links(store: Store, units: list[FrameUrl]) -> csr_array:
+    """The links between ``units``, by their places."""
     numbers = np.array([unit.url_id for unit in units], np.int64)
     order = np.argsort(numbers)
     ends = array("q")
@@ -164,8 +143,5 @@ async def _links(store: Store, units: list[FrameUrl]) -> np.ndarray:
         ends.append(row.source_id)
         ends.append(row.target_id)
     found = np.array(ends, np.int64).reshape(-1, 2).T
-    if not len(numbers):
-        return np.zeros((2, 0), np.int64)
-    near = np.minimum(np.searchsorted(numbers[order], found), len(numbers) - 1)
-    known = (numbers[order][near] == found).all(axis=0)
-    return order[near[:, known]]
+    found = found[:, np.isin(found, numbers).all(axis=0)]
+    return undirected(len(units), *order[np.searchsorted(numbers, found, sorter=order)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from crawler.errors import Setting, UsageError, require
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, SitesBy, draw_stratified
@@ -11,9 +12,11 @@ from crawler.settings.settings import Settings
 
 def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
     """Raise :class:`UsageError` for a sample that cannot be drawn as asked."""
-    sample = settings.sample
+    sample, limits = settings.sample, settings.limits
     require("sample", "a sample", "crawler.sampling.survey")  # before anything is asked for
-    if settings.limits.max_pages is not None:
+    is_uniform, is_of_list = sample.method is Method.UNIFORM, sample.method is Method.STRATIFIED
+    per_site, budget, size = sample.per is Per.SITE, limits.max_pages_per_site, sample.size or 0
+    if limits.max_pages is not None:
         raise UsageError(
             Setting("sample.size"),
             " with ",
@@ -22,20 +25,14 @@ def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[s
             Setting("limits.max_depth"),
             ", which leaves the deepest pages to the sample",
         )
-    budget = settings.limits.max_pages_per_site
-    if (
-        sample.per is Per.SITE
-        and sample.method is Method.UNIFORM
-        and budget is not None
-        and budget < (sample.size or 0)
-    ):
+    if per_site and is_uniform and budget is not None and budget < size:
         raise UsageError(
-            f"{sample.size:,} URLs of each site are to be drawn, and only {budget:,} may be fetched: raise ",
+            f"{size:,} URLs of each site are to be drawn, and only {budget:,} may be fetched: raise ",
             Setting("limits.max_pages_per_site"),
             " or lower ",
             Setting("sample.size"),
         )
-    if sample.sites is not None and sample.per is not Per.SITE:
+    if sample.sites is not None and not per_site:
         raise UsageError(
             Setting("sample.sites"), " draws sites and then URLs of each of them: give ", Setting("sample.per", "site")
         )
@@ -43,18 +40,33 @@ def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[s
         raise UsageError(
             Setting("sample.sites_by"), " without ", Setting("sample.sites"), ": say how many sites to draw"
         )
-    if sample.method is not Method.UNIFORM and (sample.sites is not None or sample.share < 1):
+    if not is_uniform and (sample.sites is not None or sample.share < 1):
         key = "sample.share" if sample.sites is None else "sample.sites"
         raise UsageError(Setting(key), " is for the method ", Method.UNIFORM.value, ": leave one of them out")
-    if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
+    if is_of_list and per_site:
         raise UsageError("a stratified sample is drawn from the whole list: leave out ", Setting("sample.per", "site"))
-    if sample.method is Method.STRATIFIED and seeds and not strata:
+    of_list(settings)
+    if is_of_list and seeds and not strata:
         raise without_strata()
     unlisted = next((url for url in seeds if url not in strata), None)
-    if sample.method is Method.STRATIFIED and unlisted is not None:
+    if is_of_list and unlisted is not None:
         raise UsageError(
             f"{unlisted} has no stratum, and the sample is stratified; add a stratum, or leave the URL out"
         )
+
+
+def of_list(settings: Settings) -> Settings:
+    """The settings of a crawl; a stratified sample requests nothing but drawn seeds.
+
+    Raises :class:`UsageError` if they ask for more than these.
+    """
+    if not settings.sample.is_of_list:
+        return settings
+    if settings.limits.max_depth:
+        raise UsageError(
+            "a stratified sample requests nothing but drawn seeds: leave out ", Setting("limits.max_depth")
+        )
+    return replace(settings, limits=replace(settings.limits, max_depth=0))
 
 
 def without_strata() -> UsageError:

@@ -171,15 +171,12 @@ class Sample:
         rest = iter(known)
         return [next(rest) if is_known else None for is_known in self.answered.tolist()]
 
-    def total(self, values: ArrayLike, size: float | None = None) -> Estimate:
+    def total(self, values: ArrayLike) -> Estimate:
         """The sum over the population. ``values`` has the value of each drawn unit, NaN if it has none.
 
-        ``size`` is the number of units in the population (of the part, after :meth:`among`), if it is known. Then the
-        weights are calibrated to it, as by `calibrate(design, ~1, size)` of R's ``survey``. This changes nothing in
-        simple and stratified samples, and is more precise in others.
+        If the number of units in the population is known, the mean of values with 0 for NaN, :meth:`Estimate.times`
+        that number, is at least as precise: it is this total with weights that are calibrated to the number.
         """
-        if size is not None:
-            return self.mean(self._zero_filled(values)).times(size)
         y = self._values(values)
         if self.given is not self:
             return self._unlike(self.given.total(y[self.answered]))
@@ -187,18 +184,6 @@ class Sample:
         mean = linear.sum() / self.weight.sum() if len(y) else 0.0
         spread = self._spread(linear, np.zeros_like(linear), self.weight * (np.nan_to_num(y) - mean))
         return self._skewed(float(linear.sum()), spread, ~np.isnan(y))
-
-    def count(self, values: ArrayLike, size: float, *, open_ended: bool = False) -> Estimate:
-        """The number of ones in a population, or part, of ``size`` units; ``values`` are 0, 1 or NaN.
-
-        It is :meth:`total` with the interval of a share. With missing units it has bounds. ``open_ended`` as for
-        :meth:`share`.
-        """
-        return self.share(self._zero_filled(values), open_ended=open_ended).times(size)
-
-    def _zero_filled(self, values: ArrayLike) -> Floats:
-        """The values with 0 for units that have none, as terms of a sum."""
-        return np.nan_to_num(np.asarray(values, np.float64))
 
     def mean(self, values: ArrayLike) -> Estimate:
         """The mean over all units with a value; ``values`` as for :meth:`total`."""

@@ -8,7 +8,7 @@ populations are in the result. A kind of unit that the pilot does not contain is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,16 +38,16 @@ class Stratum:
 class Precision:
     """The half width of the 95 % interval to expect for ``what`` among ``among``; infinite if undetermined.
 
-    ``value`` is the pilot's estimate, ``usual`` the median of the half width, and nine of ten samples have at most
-    ``most``. ``may_be_too_narrow`` says that the intervals will be marked so.
+    ``value`` is the pilot's estimate, ``half_width`` the median, and nine of ten samples have ``half_width_at_most``.
+    ``may_be_too_narrow`` says that the intervals will be marked so.
     """
 
     what: str
     among: str
     unit: Unit
     value: float
-    usual: float
-    most: float
+    half_width: float
+    half_width_at_most: float
     may_be_too_narrow: bool
 
 
@@ -69,9 +69,9 @@ def precision_of(
     times = int(np.clip(_UNITS_IN_ALL // max(usual_units, 1), _FEWEST_DRAWINGS, _DRAWINGS))
     rng = np.random.default_rng(20)
     weights = [_cumulated(pilot.sample.weight[stratum.pool]) for stratum in strata]
-    values = [np.asarray(measure.values, np.float64) for measure in pilot.measures]
-    widths = np.full((len(values), times), np.inf)
-    marked = np.zeros(len(values), np.int64)
+    measures = [measure.at(...) for measure in pilot.measures]
+    widths = np.full((len(measures), times), np.inf)
+    marked = np.zeros(len(measures), np.int64)
     for time in range(times):
         chosen = np.arange(len(strata)) if number is None else rng.integers(len(strata), size=number)
         first = np.ones(len(chosen))
@@ -92,9 +92,8 @@ def precision_of(
             cluster_probability=np.repeat(first, drawn),
             answered=pilot.sample.answered[units],
         )
-        for n, measure in enumerate(pilot.measures):
-            missing = np.asarray(measure.missing, bool)[units].tolist() if measure.missing else ()
-            made = replace(measure, values=values[n][units].tolist(), missing=missing).of(sample).estimate
+        for n, measure in enumerate(measures):
+            made = measure.at(units).of(sample).estimate
             is_known = np.isfinite(made.high - made.low) and np.isfinite(made.standard_error)
             widths[n, time] = (made.high - made.low) / 2 if is_known else np.inf
             marked[n] += made.may_be_too_narrow

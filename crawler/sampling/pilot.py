@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SQL = load_statements("crawler.sampling")
 _NO_LIMIT = 1 << 62
+_COUNTS = ("drawn_urls", "drawn_requests", "requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class PilotSite:
 class Pilot:
     """What a pilot tells. ``requests_per_drawn`` are the requests for a drawn URL that was held back.
 
-    ``answer_s`` is the mean time of an answer in seconds; ``frame`` the number of URLs in the sampling frame.
+    It sent ``requests``, in runs of ``run_s`` in all; ``answer_s`` is the mean time of an answer. Times in seconds.
     """
 
     settings: Settings
@@ -46,11 +47,14 @@ class Pilot:
     seeds: Sequence[str]
     sites: Mapping[str, PilotSite]
     requests_per_drawn: float
+    requests: int
+    run_s: float
     answer_s: float
     drawn: DrawnUrls
 
     @property
     def frame(self) -> int:
+        """The number of URLs in the sampling frame."""
         return self.draw.frame
 
 
@@ -64,22 +68,25 @@ async def read_pilot(store: Store, variables: Mapping[str, Variable], now: float
         raise UsageError(f"{shown(store.name)} holds no sample, so it is no pilot")
     held_from = _NO_LIMIT if draw.held_from is None else draw.held_from
     rows = await store.query(_SQL["pilot_sites"], {"held_from": held_from})
-    urls, requests = (sum(int(row[name]) for row in rows) for name in ("drawn_urls", "drawn_requests"))
-    asked = sum(int(row["requests"]) for row in rows)
+    (runs,) = await store.query(_SQL["pilot_runs"])
+    urls, of_drawn, requests = (sum(int(row[name]) for row in rows) for name in _COUNTS)
     drawn = await drawn_of(store, draw, variables, now)
     if not drawn.sites:
         raise UsageError(f"the sample in {shown(store.name)} has no URL, so it is no pilot")
+    sites = {
+        row["site"]: PilotSite(
+            int(row["requests"]) - int(row["drawn_requests"]), int(row["frame_urls"]), int(row["held"])
+        )
+        for row in rows
+    }
     return Pilot(
         settings,
         draw,
         await store.seeds(),
-        {
-            row["site"]: PilotSite(
-                int(row["requests"]) - int(row["drawn_requests"]), int(row["frame_urls"]), int(row["held"])
-            )
-            for row in rows
-        },
-        requests / urls if urls else 1.0,
-        sum(float(row["answer_s"]) for row in rows) / asked if asked else 0.0,
-        drawn,
+        sites,
+        requests_per_drawn=of_drawn / urls if urls else 1.0,
+        requests=requests,
+        run_s=float(runs["run_s"]),
+        answer_s=sum(float(row["answer_s"]) for row in rows) / max(requests, 1),
+        drawn=drawn,
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle
 from math import isfinite
@@ -33,7 +33,7 @@ from crawler.sampling.drawable import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
 from crawler.sampling.rendering import shown
-from crawler.sampling.survey import DrawnUrls
+from crawler.sampling.survey import DrawnUrls, plain
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.url import split
@@ -44,35 +44,34 @@ _DEVIATIONS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Requests in all (``most`` is ``None`` without an upper bound), and to each site for the range of the time.
-
-    ``tries`` are the most requests of ``most_of`` that fail before a domain of a rank list answers.
-    """
+    """Requests in all (``most`` is ``None`` without an upper bound), and to each site for the range of the time."""
 
     least: int
     most: int | None
     least_of: Mapping[str, float]
     most_of: Mapping[str, float]
-    tries: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SamplePlan:
     """What is known of a sample before it is drawn. Times in seconds; ``None`` is an unknown size or bound.
 
-    ``notes`` are the limitations, in sentences.
+    ``pilot_requests`` took ``pilot_s``; both are 0 without a pilot. ``notes`` are the limitations, in sentences.
     """
 
     seeds: int
     sites: int
     frame: int | None
     drawn: int
-    cost: Cost
+    least_requests: int
+    most_requests: int | None
     least_s: float
     most_s: float | None
     slowest: str
+    from_pilot: bool
+    pilot_requests: int
+    pilot_s: float
     precision: Sequence[Precision]
-    has_pilot: bool
     notes: Sequence[str]
 
 
@@ -158,13 +157,12 @@ class _Forecast:
         else:
             cost = self._cost_unknown()
         if self.alike is None:  # the pilot's requests contain them
-            listed = self.drawn_of_list if sample.method is Method.STRATIFIED else seeds.urls
-            cost = _with_other_addresses(cost, seeds.domains.intersection(listed))
+            cost = self._with_other_addresses(cost)
         answer_s = QUICK_S if pilot is None else pilot.answer_s
         least = self._time(cost.least_of, 0.0 if pilot is None else answer_s)
-        most_s = None if cost.most is None else self._time(cost.most_of, answer_s).most_s
-        if most_s is not None:
-            most_s += self._time_of_tries(cost.tries)
+        bounds = [self._time(cost.most_of, answer_s).most_s] if cost.most_of else []
+        if pilot is not None and cost.most is not None:  # its waits for sites that failed were a part of its time
+            bounds.append(pilot.run_s * cost.most / max(pilot.requests, 1))
         strata, number = self._strata()
         frame = None if self.alike is None else round(self.alike.frame * self._times(self.alike))
         if self.is_list:
@@ -179,12 +177,15 @@ class _Forecast:
             sites=len(self.sites),
             frame=frame,
             drawn=round(drawn),
-            cost=cost,
+            least_requests=cost.least,
+            most_requests=cost.most,
             least_s=least.least_s,
-            most_s=most_s,
+            most_s=max((bound for bound in bounds if bound is not None), default=None),
             slowest=least.slowest,
+            from_pilot=pilot is not None,
+            pilot_requests=0 if pilot is None else pilot.requests,
+            pilot_s=0.0 if pilot is None else pilot.run_s,
             precision=precision_of(self.draws, strata, number, sites=sample.sites, sites_by=sample.sites_by),
-            has_pilot=pilot is not None,
             notes=list(self._notes()),
         )
 
@@ -207,13 +208,14 @@ class _Forecast:
         most = {site: drawn[site] + extra for site in sites}
         return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
 
-    def _time_of_tries(self, tries: Mapping[str, int]) -> float:
-        """The most time for connections that fail, in seconds: for the time-outs, and for the pauses after them."""
-        settings = self.settings
-        longest, slots = max(tries.values(), default=0), settings.limits.concurrency * settings.workers.count
-        # A host is left after two failures at most. The pause after the first halves after an answer.
-        pauses_s = longest * 1.5 * settings.politeness.backoff_first_s
-        return pauses_s + settings.fetch.connect_timeout_s * max(longest, sum(tries.values()) / slots)
+    def _with_other_addresses(self, cost: Cost) -> Cost:
+        """The cost if the domains of a rank list answer at their last address at worst.
+
+        The robots.txt of each address before it is requested too. How long addresses that fail take is not known.
+        """
+        listed = self.drawn_of_list if self.sample.method is Method.STRATIFIED else self.seeds.urls
+        tries = sum(len(addresses(url)) - 1 for url in self.seeds.domains.intersection(listed))
+        return replace(cost, most=cost.most + tries, most_of={}) if tries and cost.most is not None else cost
 
     def _cost_unknown(self) -> Cost:
         """The requests if nothing is known of the sites but their seeds."""
@@ -341,18 +343,6 @@ def _seed_sites(pilot: Pilot) -> set[str]:
     return {split(url).site for url in pilot.seeds}
 
 
-def _with_other_addresses(cost: Cost, domains: Iterable[str]) -> Cost:
-    """The cost if the ``domains`` of a rank list, given by their first addresses, answer at the last one at worst.
-
-    The robots.txt of each address before it is requested too.
-    """
-    if cost.most is None:
-        return cost
-    tries = {split(url).site: len(addresses(url)) - 1 for url in domains}
-    most_of = {site: number + tries.get(site, 0) for site, number in cost.most_of.items()}
-    return replace(cost, most=cost.most + sum(tries.values()), most_of=most_of, tries=tries)
-
-
 def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[str], np.ndarray]:
     """The draws with a label. If none has it: ``everything``, or else those of the labels in turn."""
     found: dict[str, list[int]] = {}
@@ -369,73 +359,51 @@ def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[st
     return pool_of
 
 
-def as_json(plan: SamplePlan, settings: Settings) -> dict[str, Any]:
+def as_json(made: SamplePlan, settings: Settings) -> dict[str, Any]:
     """The plan as one JSON object; times in seconds, and ``None`` for what is not known."""
     sample = settings.sample
-    return {
-        "method": sample.method.value,
-        "per": sample.per.value,
+    design = {
+        "method": sample.method,
+        "per": sample.per,
         "size": sample.size,
         "share": sample.share,
         "drawn_sites": sample.sites,
-        "sites_by": sample.sites_by.value,
+        "sites_by": sample.sites_by,
         "seed": sample.seed,
-        "seeds": plan.seeds,
-        "sites": plan.sites,
-        "frame": plan.frame,
-        "drawn": plan.drawn,
-        "least_requests": plan.cost.least,
-        "most_requests": plan.cost.most,
-        "least_s": plan.least_s,
-        "most_s": plan.most_s,
-        "slowest": plan.slowest,
-        "from_pilot": plan.has_pilot,
-        "precision": [
-            {
-                "what": each.what,
-                "among": each.among,
-                "unit": each.unit.value,
-                "value": each.value if isfinite(each.value) else None,
-                "half_width": each.usual if isfinite(each.usual) else None,
-                "half_width_at_most": each.most if isfinite(each.most) else None,
-                "may_be_too_narrow": each.may_be_too_narrow,
-            }
-            for each in plan.precision
-        ],
-        "notes": list(plan.notes),
     }
+    return design | plain(made) | {"precision": [plain(each) for each in made.precision]}
 
 
-def render(plan: SamplePlan, settings: Settings, console: PrintableConsole) -> None:
+def render(made: SamplePlan, settings: Settings, console: PrintableConsole) -> None:
     """Print a plan for people."""
     sample = settings.sample
-    frame = "unknown before the crawl" if plan.frame is None else many(plan.frame, "URL")
-    most = "" if plan.cost.most is None else f", at most {plan.cost.most:,}"
-    time = f"at least {duration(plan.least_s)}, for {plan.slowest}; " + (
-        "no upper bound without a pilot" if plan.most_s is None else f"at most {duration(plan.most_s)}"
-    )
+    most = "" if made.most_requests is None else f", at most {made.most_requests:,}"
+    until = "no upper bound" if made.most_s is None else f"at most {duration(made.most_s)}"
     rows: list[Fact] = [
         ("Design", f"{sample.method.value}, {amount_of(sample)}, seed {sample.seed}"),
-        ("Seeds", f"{many(plan.seeds, 'seed')} on {many(plan.sites, 'site')}"),
-        ("Frame", frame),
-        ("Sample", f"{'at most ' * (plan.frame is None)}{many(plan.drawn, 'URL')}"),
-        ("Requests", f"at least {plan.cost.least:,}{most}"),
-        ("Time", time),
+        ("Seeds", f"{many(made.seeds, 'seed')} on {many(made.sites, 'site')}"),
+        ("Frame", "unknown before the crawl" if made.frame is None else many(made.frame, "URL")),
+        ("Sample", f"{'at most ' * (made.frame is None)}{many(made.drawn, 'URL')}"),
+        ("Requests", f"at least {made.least_requests:,}{most}"),
+        ("Time", f"at least {duration(made.least_s)}, for {made.slowest}; {until}"),
     ]
+    if made.from_pilot:
+        rows.append(("Pilot", f"{many(made.pilot_requests, 'request')} in {duration(made.pilot_s)}"))
     console.print(facts(rows))
     rows_of_precision = []
-    for line in plan.precision:
+    for line in made.precision:
         doubt = " or wider" if line.may_be_too_narrow else ""
-        usual = f"± {shown(line.usual, line.unit)}{doubt}" if isfinite(line.usual) else "too few to tell"
-        at_most = f"± {shown(line.most, line.unit)} at most" if isfinite(line.most) else "too few to tell"
+        usual = f"± {shown(line.half_width, line.unit)}{doubt}" if isfinite(line.half_width) else "too few to tell"
+        most = f"± {shown(line.half_width_at_most, line.unit)} at most"
+        at_most = most if isfinite(line.half_width_at_most) else "too few to tell"
         rows_of_precision.append((line.what, shown(line.value, line.unit), usual, at_most, line.among))
     console.print()
-    share = "in the pilot" if plan.has_pilot else "share"
+    share = "in the pilot" if made.from_pilot else "share"
     columns: dict[str, Align] = {
         "": "left",
         **dict.fromkeys((share, "95 % interval", "9 of 10 samples"), "right"),
         "among": "fold",
     }
     console.print(table(columns, rows_of_precision))
-    for note in plan.notes:
+    for note in made.notes:
         console.print(note, soft_wrap=True)

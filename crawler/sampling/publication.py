@@ -11,7 +11,7 @@ from typing import Any
 from crawler.errors import UsageError, require
 from crawler.sampling.estimators import Estimate
 from crawler.sampling.rendering import rounded
-from crawler.sampling.survey import Figure, Survey, Unit, numbers_of
+from crawler.sampling.survey import Figure, Survey, Unit, plain
 
 _NUMBERS = ("low", "high", "standard_error", "units", "missing", "lowest", "highest")
 #: The columns of the table of numbers.
@@ -62,7 +62,7 @@ def rows_of(survey: Survey) -> Iterator[tuple[Any, ...]]:
 
 
 def _row(what: str, among: str, unit: Unit, made: Estimate) -> tuple[Any, ...]:
-    known = numbers_of(made)
+    known = plain(made)
     return (what, among, unit.value, known["value"], *(known[name] for name in _NUMBERS), int(made.may_be_too_narrow))
 
 
@@ -134,7 +134,7 @@ def _draw_panel(panel: Any, unit: Unit, figures: Sequence[Figure]) -> None:
             panel.plot([scale * made.lowest, scale * made.highest], [place, place], color="0.6", linewidth=0.8)
         panel.plot([scale * made.low, scale * made.high], [place, place], color="black", linewidth=1.6)
         panel.plot([scale * made.value], [place], "o", color="black", markersize=3.5)
-    labels = [f"{figure.what} ({figure.among})".replace("$", r"\$") for figure in figures]  # $…$ would be a formula
+    labels = [figure.name.replace("$", r"\$") for figure in figures]  # $…$ would be a formula
     panel.set_yticks(range(len(figures)), labels)
     panel.set_ylim(len(figures) - 0.5, -0.5)
     panel.set_xlabel(_AXES[unit])

@@ -23,16 +23,18 @@ WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < coalesce(s.max_p
 SELECT source_id, target_id FROM links_by_id
 
 -- name: drawn
--- A row for each draw, with what became of the drawn URL, or of the URL that stands for it (sample_ends_by_id).
+-- A row for each draw, with what became of the drawn URL, or of the URL that stands for it (sample_ends_by_id). A site
+-- is full if it has had its :pages_per_site pages.
 WITH ends (drawn_id, url_id) AS MATERIALIZED (SELECT url_id, end_id FROM sample_ends_by_id),
 answers AS (
   SELECT e.drawn_id, q.status, q.error_kind, row_number() OVER (PARTITION BY e.drawn_id ORDER BY q.request_id DESC) AS back
   FROM ends e JOIN urls_by_id u ON u.url_id = e.url_id
   JOIN requests_by_id q ON q.site_id = u.site_id AND q.path = u.path
   WHERE u.state IN ('redirected', 'failed') AND q.purpose = 'page')
-SELECT a.stratum, a.walk, a.probability, a.site_probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched, s.max_pages,
-  w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.language, p.soft_404,
-  (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) AS links
+SELECT a.stratum, a.walk, a.probability, a.site_probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url,
+  CASE WHEN s.fetched >= coalesce(s.max_pages, :pages_per_site) THEN 1 ELSE 0 END AS is_full,
+  w.status AS answer, w.error_kind, p.status, p.body_bytes, p.noindex, p.language, p.soft_404,
+  CASE WHEN u.state = 'fetched' AND p.nofollow = 0 THEN (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) END AS links
 FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id
 JOIN urls_by_id u ON u.url_id = e.url_id JOIN sites_by_id s ON s.site_id = u.site_id
 JOIN urls_by_id d ON d.url_id = a.url_id JOIN sites_by_id ds ON ds.site_id = d.site_id
@@ -79,3 +81,7 @@ LEFT JOIN (
   FROM sample_frame f JOIN urls_by_id u ON u.url_id = f.url_id GROUP BY u.site_id
 ) f ON f.site_id = s.site_id
 WHERE q.requests > 0 OR f.urls > 0
+
+-- name: pilot_runs
+-- The time of all runs that ended, in seconds.
+SELECT coalesce(sum(finished_at - started_at), 0) AS run_s FROM runs WHERE finished_at IS NOT NULL

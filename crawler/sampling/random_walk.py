@@ -12,11 +12,11 @@ probability (the re-weighted random walk: M. Gjoka, M. Kurant, C. T. Butts, A. M
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from crawler.frontier.sample_design import key
 
@@ -33,36 +33,29 @@ class WalkStep(NamedTuple):
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class UndirectedGraph:
-    """``near[start[n]:start[n + 1]]`` are the distinct neighbours of node ``n``, ascending."""
-
-    start: NDArray[np.int64]
-    near: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, nodes: int, one: ArrayLike, other: ArrayLike) -> UndirectedGraph:
-        """The graph with an edge between ``one[i]`` and ``other[i]`` for each ``i``, without loops and duplicates."""
-        a, b = np.asarray(one, np.int64), np.asarray(other, np.int64)
-        apart = a != b
-        a, b = a[apart], b[apart]
-        pairs = np.unique(np.concatenate([a * nodes + b, b * nodes + a]))
-        source, near = np.divmod(pairs, max(nodes, 1))
-        return cls(np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]), near)
-
-    @property
-    def weights(self) -> NDArray[np.int64]:
-        """The weight of each node: its edges and its jumps."""
-        degrees = np.diff(self.start)
-        return degrees + max(1, round(float(degrees.mean())))
+def undirected(nodes: int, one: ArrayLike, other: ArrayLike) -> csr_array:
+    """The adjacency of a graph with an edge between ``one[i]`` and ``other[i]`` for each ``i``, without loops."""
+    a, b = np.asarray(one, np.int64), np.asarray(other, np.int64)
+    apart = a != b
+    a, b = a[apart], b[apart]
+    ends = np.concatenate([a, b]), np.concatenate([b, a])
+    return csr_array((np.ones(len(ends[0]), bool), ends), shape=(nodes, nodes))
 
 
-def walk(graph: UndirectedGraph, size: int, seed: int, stratum: str = "") -> Iterator[WalkStep]:
+def weights_of(graph: csr_array) -> NDArray[np.int64]:
+    """The weight of each node: its edges and its jumps."""
+    degrees = np.diff(graph.indptr).astype(np.int64)
+    weights: NDArray[np.int64] = degrees + max(1, round(float(degrees.mean())))
+    return weights
+
+
+def walk(graph: csr_array, size: int, seed: int, stratum: str = "") -> Iterator[WalkStep]:
     """``size`` steps on a non-empty graph, in up to :data:`WALKS` walks whose lengths differ by at most one.
 
     The same arguments give the same steps. So number the nodes in an order that depends on the web alone.
     """
-    weights = graph.weights
+    graph.sort_indices()
+    weights = weights_of(graph)
     upto = np.cumsum(weights)
     total, walks = int(upto[-1]), min(size, WALKS)
     for number in range(walks):
@@ -71,8 +64,8 @@ def walk(graph: UndirectedGraph, size: int, seed: int, stratum: str = "") -> Ite
             chance = key(name, seed)
             if step == 0:
                 node = int(np.searchsorted(upto, chance * total >> 64, side="right"))
-            elif (place := int(graph.start[node]) + (chance * int(weights[node]) >> 64)) < graph.start[node + 1]:
-                node = int(graph.near[place])
+            elif (place := int(graph.indptr[node]) + (chance * int(weights[node]) >> 64)) < graph.indptr[node + 1]:
+                node = int(graph.indices[place])
             else:
                 node = key(f"{name} jump", seed) * len(weights) >> 64
             yield WalkStep(node, number, float(weights[node]) / total)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from crawler.frontier.sample_design import Design, digest_of_seeds
 from crawler.reasons import ReasonCode
+from crawler.sampling.drawable import of_list
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.settings import Settings
 
@@ -22,10 +23,10 @@ def design_of_settings(settings: Settings, seeds: Collection[str], strata: Mappi
 
     ``strata`` has the stratum of each seed, if the sample is stratified.
     """
+    decided = of_list(settings)
     values = {
-        key.name: key.value(settings) for key in KEYS.values() if is_of_design(key) and key.name not in _OF_THE_MACHINE
+        key.name: key.value(decided) for key in KEYS.values() if is_of_design(key) and key.name not in _OF_THE_MACHINE
     }
     if settings.sample.is_of_list:
-        values["limits.max_depth"] = 0
         return Design(values, digest_of_seeds(strata) if strata else None)
     return Design(values, digest_of_seeds(dict.fromkeys(seeds, "")) if seeds else None)

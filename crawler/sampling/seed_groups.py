@@ -30,6 +30,15 @@ class SeedGroup(NamedTuple):
     frame: int | None
     frame_at_most: int | None
 
+    @property
+    def is_sampled(self) -> bool:
+        return self.became in (AS_PLANNED, TAKEN_ALONG)
+
+    @property
+    def label(self) -> str:
+        label = f"sampled {self.became}" if self.is_sampled else self.became.replace("_", " ")
+        return f"{label} with {many(self.frame, 'URL')} in the frame" if self.frame else label
+
 
 def groups_of(
     seeds: Sequence[Mapping[str, str | None]], framed: Mapping[str, int], *, is_list: bool
@@ -49,42 +58,26 @@ def groups_of(
         sites[became] |= new
         seen |= new
     groups = []
-    for became in sorted(counts, key=lambda became: (_place(became), became)):
-        frame = sum(framed.get(site, 0) for site in sites[became])
-        is_sampled = became in (AS_PLANNED, TAKEN_ALONG)
-        most = frame if is_sampled else max(frame, largest * counts[became])
-        groups.append(
-            SeedGroup(
-                became,
-                counts[became],
-                len(sites[became]),
-                None if is_list else frame,
-                None if is_list else most,
-            )
-        )
-    return groups
-
-
-def _place(became: str) -> int:
-    return (AS_PLANNED, TAKEN_ALONG).index(became) if became in (AS_PLANNED, TAKEN_ALONG) else 2
+    for became, number in counts.items():
+        frame = None if is_list else sum(framed.get(site, 0) for site in sites[became])
+        group = SeedGroup(became, number, len(sites[became]), frame, frame)
+        if frame is not None and not group.is_sampled:
+            group = group._replace(frame_at_most=max(frame, largest * number))
+        groups.append(group)
+    return sorted(groups, key=lambda group: (not group.is_sampled, group.became))
 
 
 def describe_seed_groups(groups: Sequence[SeedGroup]) -> list[str]:
     """Where the seeds went, and what share of the URLs the frame may lack, in sentences."""
     if not groups:
         return []
-    said = counted((_label(group), group.seeds) for group in groups)
+    said = counted((group.label, group.seeds) for group in groups)
     lines = [f"Seeds: {sum(group.seeds for group in groups):,} ({said})"]
     frame, most = (sum(getattr(group, name) or 0 for group in groups) for name in ("frame", "frame_at_most"))
-    lost = sum(group.seeds for group in groups if _place(group.became) == 2)
+    lost = sum(group.seeds for group in groups if not group.is_sampled)
     if lost and most > frame:
         lines.append(
             f"Not sampled: the sites of {many(lost, 'seed')}. At most {100 * (most - frame) / most:.1f} % of the URLs "
             "are missing, if none of these sites is larger than the largest one in the frame"
         )
     return lines
-
-
-def _label(group: SeedGroup) -> str:
-    label = f"sampled {group.became}" if _place(group.became) < 2 else group.became.replace("_", " ")
-    return label if not group.frame else f"{label} with {many(group.frame, 'URL')} in the frame"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from crawler.errors import UsageError
 from crawler.formatting import many
@@ -38,9 +40,10 @@ _EXCLUDED = {
 }
 _NO_VALUE = "(no value)"
 _MAX_LISTED = 8  # statuses, and languages
-#: Estimates of pages in every sample.
-SIZE, LINKS = "size", "links per page"
+_NO_LIMIT = 1 << 62
 SOFT_404 = "soft_404"
+#: The names of the quantities of every sample, and the label of one of them.
+_NAMES = ("disallowed", "answer", SOFT_404, "size", "links", "language", "links per page")
 
 _SQL = load_statements("crawler.sampling")
 
@@ -119,6 +122,11 @@ class Figure:
     source: Source = _UNKNOWN
 
     @property
+    def name(self) -> str:
+        """What is estimated, and among which URLs."""
+        return f"{self.what} ({self.among})"
+
+    @property
     def what_of_total(self) -> str:
         """The label of ``total``."""
         return f"total: {'links' if self.unit is Unit.LINKS else self.what}"
@@ -139,33 +147,40 @@ class Measure:
     what: str
     among: str
     unit: Unit
-    values: Sequence[float]
-    missing: Sequence[bool] = ()
+    values: Sequence[float] | NDArray[np.float64]
+    missing: Sequence[bool] | NDArray[np.bool_] = ()
     source: Source = _UNKNOWN
+
+    def at(self, draws: NDArray[np.int64] | EllipsisType) -> Measure:
+        """The same of some draws, by their places."""
+        missing = np.asarray(self.missing, bool)[draws] if len(self.missing) else ()
+        return replace(self, values=np.asarray(self.values, np.float64)[draws], missing=missing)
 
     def of(self, sample: Sample, size: float | None = None, whole: Sample | None = None) -> Figure:
         """The estimate from ``sample``, whose draws ``values`` are of.
 
         It has a total if ``size`` is the number of URLs in the population; a change has none. For a part whose number
-        of URLs is not known, ``whole`` is the sample of the population of ``size``. A total is marked if its mean is.
+        of URLs is not known, ``whole`` is the sample of the population of ``size``. A total is the mean over all URLs,
+        of which those without a value have 0, times their number. It is marked if the mean is.
         """
         if any(self.missing):
             sample = sample.without_answer(self.missing)
             whole = whole and whole.without_answer(self.missing)
-        if self.source.is_change:
-            is_share = self.unit is Unit.POINTS
-            changed = sample.share_change(self.values) if is_share else sample.mean(self.values)
-            return Figure(self.what, self.among, self.unit, changed, source=self.source)
-        is_share, total = self.unit is Unit.SHARE, None
-        estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
-        if size is not None:
-            terms = np.where(sample.part, np.asarray(self.values, np.float64), nan)
-            summed = whole or sample
-            total = summed.count(terms, size, open_ended=True) if is_share else summed.total(terms, size)
+        estimate, total = self._estimated(sample, self.values), None
+        if size is not None and not self.source.is_change:
+            terms = np.nan_to_num(np.where(sample.part, np.asarray(self.values, np.float64), 0))
+            total = self._estimated(whole or sample, terms).times(size)
             total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
-        if self.unit in (Unit.BYTES, Unit.LINKS):
-            estimate, total = _from_none(estimate), total and _from_none(total)
         return Figure(self.what, self.among, self.unit, estimate, total, self.source)
+
+    def _estimated(self, sample: Sample, values: ArrayLike) -> Estimate:
+        if self.unit is Unit.SHARE:
+            return sample.share(values, open_ended=True)
+        if self.unit is Unit.POINTS:
+            return sample.share_change(values)
+        made = sample.mean(values)
+        cannot_be_negative = self.unit in (Unit.BYTES, Unit.LINKS) and not self.source.is_change and isfinite(made.low)
+        return replace(made, low=max(made.low, 0.0)) if cannot_be_negative else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,17 +252,15 @@ class _Part:
 
     name: str
     sample: Sample
-    draws: np.ndarray
     size: float | None
     whole: Sample | None = None
+    draws: NDArray[np.int64] | EllipsisType = ...
 
     def figures(self, measures: Iterable[Measure]) -> Iterable[Figure]:
         which = f" {self.name}" if self.name else ""
         for measure in measures:
-            values = np.asarray(measure.values, np.float64)[self.draws].tolist()
-            missing = np.asarray(measure.missing, bool)[self.draws].tolist() if measure.missing else ()
-            among = measure.among + which
-            yield replace(measure, among=among, values=values, missing=missing).of(self.sample, self.size, self.whole)
+            own = replace(measure.at(self.draws), among=measure.among + which)
+            yield own.of(self.sample, self.size, self.whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +318,13 @@ class Survey:
         """The number of drawn URLs, each once."""
         return sum(self.outcomes.values())
 
+    def only(self, texts: Collection[str]) -> Survey:
+        """The same with those estimates alone whose names contain one of ``texts``; all of them without a text."""
+        kept = [figure for figure in self.figures if not texts or any(text in figure.name for text in texts)]
+        if self.figures and not kept:
+            raise UsageError(f"no estimate is named so; one of them is {self.figures[-1].name!r}")
+        return replace(self, figures=kept)
+
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
@@ -324,15 +344,14 @@ def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | figure.source._asdict()
-    total = None if figure.total is None else numbers_of(figure.total)
-    return named | numbers_of(figure.estimate) | {"total": total}
+    named = {"what": figure.what, "among": figure.among, "unit": figure.unit} | figure.source._asdict()
+    return named | plain(figure.estimate) | {"total": figure.total and plain(figure.total)}
 
 
-def numbers_of(estimate: Estimate) -> dict[str, Any]:
-    """The fields of an estimate by their names. A number that the sample does not determine is ``None``."""
-    numbers = asdict(estimate).items()
-    return {name: value if value is None or isfinite(value) else None for name, value in numbers}
+def plain(record: Any) -> dict[str, Any]:
+    """The fields of a record by their names. A number that the sample does not determine is ``None``."""
+    values = asdict(record).items()
+    return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in values}
 
 
 async def survey(
@@ -357,25 +376,24 @@ async def survey(
         frame = await open_frame(store, now)
         waits = "" if frame is None else f": {frame.describe(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
-    rows = await store.query(_SQL["drawn"])
     read = {name: _opened(variable, name) for name, variable in (variables or {}).items()}
-    drawn = await _drawn(store, draw, rows, read, now)
+    wave = await _Wave.of(store, draw, now)
+    drawn, rows = await wave.drawn(read), wave.rows
     if earlier is not None:
-        drawn = await _since(earlier, drawn, rows, read, now)
+        drawn = await wave.since(earlier, drawn, read)
     design, measures = drawn.sample, drawn.measures if rows else []
-    parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
+    parts = [_Part("", design, draw.frame)]
     is_list = draw.method == Method.STRATIFIED
     framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     if by in (STRATUM, SITE) and rows:
-        parts += _parts(framed, draw, design, rows, by)
+        parts += wave.parts(framed, design, by)
     elif by is not None and rows:
         name, variable = (by, read[by]) if by in read else _domain_of(by)
         read.setdefault(name, variable)
-        parts += _domains(draw, design, rows, name, await _labels(store, rows, name, variable, now))
+        parts += wave.domains(design, name, await wave.labels(name, variable))
     figures = tuple(figure for part in parts for figure in part.figures(measures))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
-    limit = await _pages_per_site(store)
     (outside,) = await store.query(_SQL["blocked_outside"])
     return Survey(
         draw,
@@ -384,7 +402,7 @@ async def survey(
         drawn,
         outside["urls"],
         figures,
-        Counter(_outcome(row, limit) for row in _once(rows)),
+        Counter({row["drawn_id"]: row["outcome"] for row in rows}.values()),
         unseen_at_most,
         [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
         len(framed),
@@ -397,81 +415,173 @@ async def drawn_of(store: Store, draw: SampleDraw, variables: Mapping[str, Varia
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
     read = {name: _opened(variable, name) for name, variable in variables.items()}
-    return await _drawn(store, draw, await store.query(_SQL["drawn"]), read, now)
-
-
-async def _drawn(
-    store: Store,
-    draw: SampleDraw,
-    rows: Sequence[Mapping[str, Any]],
-    variables: Mapping[str, Variable | HandCodes],
-    now: float,
-) -> DrawnUrls:
-    quantities, sample = await _quantities(store, rows, variables, now), _sample(draw, rows)
-    return DrawnUrls(
-        sample,
-        [measure for quantity in quantities for measure in quantity.measures(sample)],
-        [row["drawn_site"] for row in rows],
-        [row["stratum"] for row in rows],
-        [draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows],
-        quantities,
-    )
+    return await (await _Wave.of(store, draw, now)).drawn(read)
 
 
 def _opened(variable: Variable, name: str) -> Variable | HandCodes:
-    if name in (SIZE, LINKS):  # two figures with one name could not be told apart
-        raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
+    if name in _NAMES:
+        raise UsageError(f"variable {name}: a quantity of every sample has this name; choose another name")
     return opened(variable, name)
-
-
-async def _own_values(
-    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
-) -> list[Value]:
-    """The value of each draw; a URL that is no page has none."""
-    if isinstance(variable, HandCodes):
-        _require_known(variable, name, rows)
-        return [_code(variable, row) if _is_page(row) else None for row in rows]
-    pages = [row["url_id"] for row in rows if _is_page(row)]
-    values = await values_of(store, variable, name, pages, now)
-    return [values.get(row["url_id"]) if _is_page(row) else None for row in rows]
-
-
-def _code(codes: HandCodes, row: Mapping[str, Any]) -> Value:
-    return codes.of(row["drawn_site"], row["drawn_url"], row["url"])
-
-
-def _require_known(codes: HandCodes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise :class:`UsageError` for codes of URLs that were not drawn: one that is misspelt would seem missing."""
-    drawn = {row[key] for row in rows for key in ("drawn_url", "url")}
-    unknown = [] if codes.of_sites else [url for url in codes.codes if url not in drawn]
-    if unknown:
-        raise UsageError(
-            f"variable {name}: {codes.file} has codes of {many(len(unknown), 'URL')} that the sample does not have, "
-            f"such as {unknown[0]}"
-        )
 
 
 def _domain_of(by: str) -> tuple[str, Variable | HandCodes]:
     """The variable that ``--by`` names: ``NAME=…``, or an expression alone."""
     has_name = by.partition("=")[0].strip().isidentifier() and "=" in by
     name, expression = variable_of(by) if has_name else (by, by)
-    return name, _opened(expression, name)
+    return name, opened(expression, name)
 
 
-async def _labels(
-    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
-) -> list[str | Missing | None]:
-    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known.
+@dataclass(frozen=True, slots=True)
+class _Wave:
+    """The sample in a store, read at one moment: ``rows`` has one for each draw, with its ``outcome``."""
 
-    Pages without a value are a part, too.
-    """
-    if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
-        return [_label(_code(variable, row)) for row in rows]
-    values = await _own_values(store, rows, name, variable, now)
-    labels = (
-        _NO_VALUE if value is None and _is_page(row) else _label(value) for row, value in zip(rows, values, strict=True)
-    )
-    return [MISSING if _is_unknown(row) else label for row, label in zip(rows, labels, strict=True)]
+    store: Store
+    draw: SampleDraw
+    rows: Sequence[Mapping[str, Any]]
+    now: float
+
+    @classmethod
+    async def of(cls, store: Store, draw: SampleDraw, now: float) -> _Wave:
+        """The sample ``draw``. The limit on the pages of a site is that of the last crawl."""
+        run = await store.last_run()
+        limit = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None
+        rows = await store.query(_SQL["drawn"], {"pages_per_site": _NO_LIMIT if limit is None else limit})
+        return cls(store, draw, [{**row, "outcome": _outcome(row)} for row in rows], now)
+
+    def sample(self, rows: Sequence[Mapping[str, Any]]) -> Sample:
+        """The sample and its design, of all draws or of a stratum."""
+        draw, probability = self.draw, [row["probability"] for row in rows]
+        strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
+        answered = [not _is_unknown(row) for row in rows]
+        if draw.sites is not None:
+            first = [row["site_probability"] for row in rows]
+            return Sample(probability, clusters=strata, cluster_probability=first, answered=answered)
+        walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
+        return Sample(probability, strata=strata, clusters=walks, answered=answered)
+
+    async def drawn(self, variables: Mapping[str, Variable | HandCodes]) -> DrawnUrls:
+        """The draws with all quantities to estimate."""
+        quantities, sample, rows = await self.quantities(variables), self.sample(self.rows), self.rows
+        return DrawnUrls(
+            sample,
+            [measure for quantity in quantities for measure in quantity.measures(sample)],
+            [row["drawn_site"] for row in rows],
+            [row["stratum"] for row in rows],
+            [self.draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows],
+            quantities,
+        )
+
+    async def quantities(self, variables: Mapping[str, Variable | HandCodes]) -> list[Quantity]:
+        """The quantities of the crawler, and the variables of the user."""
+        rows = self.rows
+        said = [None if _is_unknown(row) else row["outcome"] is Outcome.DISALLOWED for row in rows]
+        compared = [row["soft_404"] for row in rows]
+        made = [
+            Quantity("disallowed", "disallowed by robots.txt", "URLs", Unit.SHARE, said),
+            Quantity("answer", "answer ", "URLs that may be asked for", Unit.SHARE, [*map(_status, rows)]),
+            Quantity(SOFT_404, "soft 404", "pages that could be compared with one", Unit.SHARE, compared),
+            Quantity("size", "size", "pages", Unit.BYTES, [row["body_bytes"] for row in rows]),
+            Quantity("links", "links per page", "pages", Unit.LINKS, [row["links"] for row in rows]),
+            Quantity("language", "language ", "pages whose text may be kept", Unit.SHARE, [*map(_language, rows)]),
+        ]
+        for name, variable in variables.items():
+            values = await self.own_values(name, variable)
+            has_texts = any(isinstance(value, str) for value in values)
+            is_of_all = all(value is not None for row, value in zip(rows, values, strict=True) if _is_page(row))
+            among = "pages" if is_of_all else "pages with a value of it"
+            unit = Unit.SHARE if has_texts or _is_share(values) else Unit.NUMBER
+            made.append(Quantity(name, f"{name} = " if has_texts else name, among, unit, values))
+        return made
+
+    async def own_values(self, name: str, variable: Variable | HandCodes) -> list[Value]:
+        """The value of each draw; a URL that is no page has none.
+
+        Raises :class:`UsageError` for codes of URLs that were not drawn: one that is misspelt would seem missing.
+        """
+        if isinstance(variable, HandCodes):
+            known = {row[key] for row in self.rows for key in ("drawn_url", "url")}
+            unknown = [] if variable.of_sites else [url for url in variable.codes if url not in known]
+            if unknown:
+                raise UsageError(
+                    f"variable {name}: {variable.file} has codes of {many(len(unknown), 'URL')} that the sample does "
+                    f"not have, such as {unknown[0]}"
+                )
+            return [_code(variable, row) if _is_page(row) else None for row in self.rows]
+        pages = [row["url_id"] for row in self.rows if _is_page(row)]
+        values = await values_of(self.store, variable, name, pages, self.now)
+        return [values.get(row["url_id"]) if _is_page(row) else None for row in self.rows]
+
+    async def labels(self, name: str, variable: Variable | HandCodes) -> list[str | Missing | None]:
+        """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known.
+
+        Pages without a value are a part, too.
+        """
+        if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
+            return [_label(_code(variable, row)) for row in self.rows]
+        pairs = zip(self.rows, await self.own_values(name, variable), strict=True)
+        labels = ((row, _NO_VALUE if value is None and _is_page(row) else _label(value)) for row, value in pairs)
+        return [MISSING if _is_unknown(row) else label for row, label in labels]
+
+    def parts(self, framed: Mapping[str, float], whole: Sample, by: str) -> Iterable[_Part]:
+        """The strata or sites of which some URL was drawn.
+
+        If sites were drawn first, estimates of a site hold given it.
+        """
+        is_list, per_site = self.draw.method == Method.STRATIFIED, self.draw.per == Per.SITE
+        if by == STRATUM and not (is_list or per_site):
+            raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
+        labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in self.rows])
+        for label in np.unique(labels).tolist():
+            name, size = f"{'on' if by == SITE else 'of'} {by} {label}", framed.get(label)
+            if by != STRATUM and (is_list or not per_site):  # the sample of such a site depends on chance
+                yield _Part(name, whole.among(labels == label), size)
+                continue
+            (draws,) = np.nonzero(labels == label)
+            given = [  # the site, if sites were drawn first
+                {**row, "probability": row["probability"] / row["site_probability"], "site_probability": 1.0}
+                for row in (self.rows[place] for place in draws.tolist())
+            ]
+            sample = self.sample(given)
+            yield _Part(name, sample, float(sample.weight.sum()) if is_list else size, draws=draws)
+
+    def domains(self, whole: Sample, name: str, labels: Sequence[str | Missing | None]) -> Iterable[_Part]:
+        """The parts by a variable. A URL whose part is not known counts as one without an answer in every part."""
+        are_missing = np.array([label is MISSING for label in labels])
+        there = sorted({label for label in labels if isinstance(label, str)})
+        if not {*there} - {_NO_VALUE}:
+            raise UsageError(f"no URL of the sample has a value of {name}, so there is no part to estimate")
+        if len(there) > _MAX_DOMAINS:
+            raise UsageError(
+                f"{name} has {len(there):,} values, and estimates are made of {_MAX_DOMAINS} parts at most: name an "
+                "expression with fewer values, such as one with CASE"
+            )
+        whole = whole.without_answer(are_missing)
+        for label in there:
+            part = whole.among(are_missing | np.array([each == label for each in labels]))
+            yield _Part(f"of {name} {label}", part, self.draw.frame, whole)
+
+    async def since(self, store: Store, drawn: DrawnUrls, variables: Mapping[str, Variable | HandCodes]) -> DrawnUrls:
+        """The draws with what they were in an earlier wave of the same sample, and the changes since then."""
+        before, keys = list[Mapping[str, Any]](), list(map(_key, self.rows))
+        if await store.samples.drawn() is not None:
+            before = list((await _Wave.of(store, self.draw, self.now)).rows)
+        if not before or Counter(keys) != Counter(map(_key, before)):
+            raise UsageError(f"{store.name} has another sample: the waves of a panel need the same drawn URLs")
+        earlier = {_key(row): row for row in before}
+        wave = _Wave(store, self.draw, [earlier[key] for key in keys], self.now)
+        unknown = [_is_unknown(row) for row in wave.rows]
+        of_waves = {name: variable for name, variable in variables.items() if not isinstance(variable, HandCodes)}
+        found, later = await wave.quantities(of_waves), {each.name: each for each in drawn.quantities}
+        changes = (measure for old in found for measure in later[old.name].changes(old, drawn.sample, unknown))
+        return replace(drawn, measures=[*drawn.measures, *changes], earlier=found)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["stratum"], row["drawn_url"]
+
+
+def _code(codes: HandCodes, row: Mapping[str, Any]) -> Value:
+    return codes.of(row["drawn_site"], row["drawn_url"], row["url"])
 
 
 def _is_page(row: Mapping[str, Any]) -> bool:
@@ -494,114 +604,14 @@ def _is_share(values: Iterable[Value]) -> bool:
     return all(value in (0, 1) for value in values if value is not None and value is not MISSING)
 
 
-def _parts(
-    framed: Mapping[str, float], draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
-) -> list[_Part]:
-    """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
-    is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
-    if by == STRATUM and not (is_list or per_site):
-        raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
-    # A stratum was sampled apart from the others. The sample of a site may depend on chance.
-    is_stratum = by == STRATUM or (per_site and not is_list)
-    labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in rows])
-    parts = []
-    for label in sorted(set(labels.tolist())):
-        draws, size = np.arange(len(rows)), framed.get(label)
-        if is_stratum:
-            (draws,) = np.nonzero(labels == label)
-            there = [rows[place] for place in draws.tolist()]
-            sample = _sample(draw, there) if draw.sites is None else _within_sites(there)
-            size = float(sample.weight.sum()) if is_list else size
-        else:
-            sample = whole.among(labels == label)
-        parts.append(_Part(f"{'on' if by == SITE else 'of'} {by} {label}", sample, draws, size))
-    return parts
-
-
-def _domains(
-    draw: SampleDraw,
-    whole: Sample,
-    rows: Sequence[Mapping[str, Any]],
-    name: str,
-    labels: Sequence[str | Missing | None],
-) -> list[_Part]:
-    """The parts by a variable. A URL whose part is not known counts as one without an answer in every part."""
-    are_missing = np.array([label is MISSING for label in labels])
-    there = sorted({label for label in labels if isinstance(label, str)})
-    if not {*there} - {_NO_VALUE}:
-        raise UsageError(f"no URL of the sample has a value of {name}, so there is no part to estimate")
-    if len(there) > _MAX_DOMAINS:
-        raise UsageError(
-            f"{name} has {len(there):,} values, and estimates are made of {_MAX_DOMAINS} parts at most: name an "
-            "expression with fewer values, such as one with CASE"
-        )
-    whole, everything = whole.without_answer(are_missing), np.arange(len(rows))
-    return [
-        _Part(
-            f"of {name} {label}",
-            whole.among(are_missing | np.array([each == label for each in labels])),
-            everything,
-            draw.frame,
-            whole,
-        )
-        for label in there
-    ]
-
-
-async def _since(
-    store: Store,
-    drawn: DrawnUrls,
-    rows: Sequence[Mapping[str, Any]],
-    variables: Mapping[str, Variable | HandCodes],
-    now: float,
-) -> DrawnUrls:
-    """The draws with what they were in an earlier wave of the same sample, and the changes since then."""
-    before = await store.query(_SQL["drawn"]) if await store.samples.drawn() is not None else []
-    earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
-    keys = [(row["stratum"], row["drawn_url"]) for row in rows]
-    if not before or Counter(keys) != Counter((row["stratum"], row["drawn_url"]) for row in before):
-        raise UsageError(f"{store.name} has another sample: the waves of a panel need the same drawn URLs")
-    matched = [earlier[key] for key in keys]
-    unknown = [_is_unknown(row) for row in matched]
-    of_waves = {name: variable for name, variable in variables.items() if not isinstance(variable, HandCodes)}
-    found = await _quantities(store, matched, of_waves, now)
-    own = drawn.quantities[len(drawn.quantities) - len(variables) :]
-    same = [new for name, new in zip(variables, own, strict=True) if name in of_waves]
-    pairs = zip(found, (*drawn.quantities[: -len(own) or None], *same), strict=True)
-    changes = (measure for old, new in pairs for measure in new.changes(old, drawn.sample, unknown))
-    return replace(drawn, measures=[*drawn.measures, *changes], earlier=found)
-
-
-def _link_count(row: Mapping[str, Any]) -> float | None:
-    return row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None
-
-
-def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
+def _outcome(row: Mapping[str, Any]) -> Outcome:
     if row["state"] == State.QUEUED:
-        return Outcome.OVER_BUDGET if _has_its_pages(row, limit) else Outcome.WAITING
+        return Outcome.OVER_BUDGET if row["is_full"] else Outcome.WAITING
     if (unknown := NONRESPONSE_BY_CODE.get(row["reason_code"])) is not None:
         return unknown
-    if _is_disallowed(row):
+    if row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS:
         return Outcome.DISALLOWED
-    return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
-
-
-def _has_its_pages(row: Mapping[str, Any], limit: int | None) -> bool:
-    """Whether the site of a drawn URL has the pages that its own limit, or else ``limit``, allows."""
-    own: int | None = row["max_pages"]
-    most = limit if own is None else own
-    return most is not None and row["fetched"] >= most
-
-
-async def _pages_per_site(store: Store) -> int | None:
-    """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
-    run = await store.last_run()
-    limit: int | None = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None
-    return limit
-
-
-def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return list({row["drawn_id"]: row for row in rows}.values())
+    return Outcome.NO_ANSWER if _answer(row) == "none" else Outcome.ANSWERED
 
 
 def _language(row: Mapping[str, Any]) -> str | None:
@@ -613,57 +623,7 @@ def _language(row: Mapping[str, Any]) -> str | None:
 
 def _is_unknown(row: Mapping[str, Any]) -> bool:
     """Whether a drawn URL is nonresponse."""
-    return row["state"] == State.QUEUED or row["reason_code"] in NONRESPONSE_BY_CODE
-
-
-def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]]) -> Sample:
-    """The sample and its design."""
-    probability = [row["probability"] for row in rows]
-    strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
-    answered = [not _is_unknown(row) for row in rows]
-    if draw.sites is not None:
-        first = [row["site_probability"] for row in rows]
-        return Sample(probability, clusters=strata, cluster_probability=first, answered=answered)
-    walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
-    return Sample(probability, strata=strata, clusters=walks, answered=answered)
-
-
-def _within_sites(rows: Sequence[Mapping[str, Any]]) -> Sample:
-    """The sample as one from the sites that were drawn, for estimates of a single site."""
-    return Sample(
-        [row["probability"] / row["site_probability"] for row in rows],
-        strata=[row["stratum"] for row in rows],
-        answered=[not _is_unknown(row) for row in rows],
-    )
-
-
-async def _quantities(
-    store: Store, rows: Sequence[Mapping[str, Any]], variables: Mapping[str, Variable | HandCodes], now: float
-) -> list[Quantity]:
-    """The quantities to estimate, those of the crawler and the variables of the user."""
-    said = [None if _is_unknown(row) else _is_disallowed(row) for row in rows]
-    compared = [row["soft_404"] for row in rows]
-    made = [
-        Quantity("disallowed", "disallowed by robots.txt", "URLs", Unit.SHARE, said),
-        Quantity("answer", "answer ", "URLs that may be asked for", Unit.SHARE, [*map(_status, rows)]),
-        Quantity(SOFT_404, "soft 404", "pages that could be compared with one", Unit.SHARE, compared),
-        Quantity("size", SIZE, "pages", Unit.BYTES, [row["body_bytes"] for row in rows]),
-        Quantity("links", LINKS, "pages", Unit.LINKS, [*map(_link_count, rows)]),
-        Quantity("language", "language ", "pages whose text may be kept", Unit.SHARE, [*map(_language, rows)]),
-    ]
-    for name, variable in variables.items():
-        values = await _own_values(store, rows, name, variable, now)
-        unit = Unit.SHARE if any(isinstance(value, str) for value in values) or _is_share(values) else Unit.NUMBER
-        what = f"{name} = " if any(isinstance(value, str) for value in values) else name
-        is_of_all = all(value is not None for row, value in zip(rows, values, strict=True) if _is_page(row))
-        among = "pages" if is_of_all else "pages with a value of it"
-        made.append(Quantity(name, what, among, unit, values))
-    return made
-
-
-def _from_none(estimate: Estimate) -> Estimate:
-    """The estimate of a quantity that cannot be negative."""
-    return replace(estimate, low=max(estimate.low, 0.0)) if isfinite(estimate.low) else estimate
+    return row["outcome"] in NONRESPONSE
 
 
 def _frequent(sample: Sample, *columns: Sequence[Value]) -> list[str]:
@@ -676,15 +636,13 @@ def _frequent(sample: Sample, *columns: Sequence[Value]) -> list[str]:
     return sorted(weights, key=lambda label: (-weights[label], label))[:_MAX_LISTED]
 
 
-def _is_disallowed(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS)
-
-
 def _status(row: Mapping[str, Any]) -> str | None:
     """The status of the answer, or what stands for it; ``None`` if the URL was not requested."""
+    return None if row["outcome"] in (Outcome.DISALLOWED, *NONRESPONSE) else _answer(row)
+
+
+def _answer(row: Mapping[str, Any]) -> str:
     state = row["state"]
-    if _is_unknown(row) or _is_disallowed(row):
-        return None
     if state == State.FETCHED:
         return str(row["status"])
     if state == State.EXCLUDED:

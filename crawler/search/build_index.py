@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _BATCH = 500
 _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory
-_TO_CHANGE = 0  # the digest of an entry that the next build replaces
 _STATE_S = 10.0
 
 #: Called with how many pages have been processed, and how many there are.
@@ -76,19 +75,49 @@ async def build_index(
     last_request = await store.last_request()
     async with writing_index(await index_path(store, db)) as index:
         await index.begin(await crawl_of(store))
-        total = await plan(store, index)
-        removed = await index.remove_unchosen()
-        after, done, changed, unread = -1, 0, 0, 0
-        while batch := await _next_batch(store, index, after):
-            read = await texts_of(store, texts, (page.document for page in batch.changed))
-            entries = [_entry(page, read[page.document]) for page in batch.changed if page.document in read]
-            await index.put(entries, batch.replaced, batch.figures)
-            after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
-            unread += sum(bool(read[page.document].note) for page in batch.changed if page.document in read)
-            on_progress(done, total)
+        built = await _bring_up_to_date(store, index, texts, on_progress)
         await index.end(last_request)
     await store.results.cover(Computed.INDEX, last_request)
     await store.results.drop_old_texts()
+    return built
+
+
+async def take_out(db: str, store: Store, texts: ReadsTexts) -> tuple[Path, bool | None]:
+    """Take out of the index what the store at ``db`` has no more: pages, and the anchors of their links.
+
+    As :func:`build_index`, but no page is added. Returns the file of the index and whether nothing of it is left there:
+    ``None`` if there is no index here; a search that is under way may hold the log of the file.
+    """
+    path = await index_path(store, db)
+    if not path.exists():
+        return path, None
+    async with writing_index(path) as index:
+        await index.begin(await crawl_of(store))
+        await _bring_up_to_date(store, index, texts, adds=False)
+        async with index.transaction():
+            await index.settle()
+        return path, await index.erase()
+
+
+async def _bring_up_to_date(
+    store: Store,
+    index: WritableIndex,
+    texts: ReadsTexts,
+    on_progress: OnProgress = lambda done, total: None,
+    *,
+    adds: bool = True,
+) -> IndexSummary:
+    """Take out the pages that are not to be in the index, and write those that changed, and with ``adds`` new ones."""
+    total = await plan(store, index, adds=adds)
+    removed = await index.remove_unchosen()
+    after, done, changed, unread = -1, 0, 0, 0
+    while batch := await _next_batch(store, index, after):
+        read = await texts_of(store, texts, (page.document for page in batch.changed))
+        entries = [_entry(page, read[page.document]) for page in batch.changed if page.document in read]
+        await index.put(entries, batch.replaced, batch.figures)
+        after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
+        unread += sum(bool(read[page.document].note) for page in batch.changed if page.document in read)
+        on_progress(done, total)
     return IndexSummary(total, changed, removed, unread)
 
 
@@ -100,31 +129,6 @@ async def is_complete(db: str, store: Store) -> bool:
             return state["crawl"] == await crawl_of(store) and bool(state["complete"]) and not state["under_way"]
     except NoIndex:
         return False
-
-
-async def take_out(db: str, store: Store) -> tuple[Path, bool | None]:
-    """Take out of the index what the store at ``db`` has no more: pages, and the anchors of their links.
-
-    Nothing is added to the index. Returns the file of the index and whether nothing of it is left there: ``None`` if
-    there is no index here; a search that is under way may hold the log of the file. The caller holds the store open for
-    writing.
-    """
-    path = await index_path(store, db)
-    if not path.exists():
-        return path, None
-    async with writing_index(path) as index:
-        await index.begin(await crawl_of(store))
-        await plan(store, index)
-        await index.remove_unchosen()
-        after = -1
-        while planned := await index.query(INDEX["next_chosen"], {"after": after, "limit": _BATCH}):
-            after = planned[-1]["url_id"]
-            known = await index.known(row["url_id"] for row in planned)
-            anchors = {known[row["url_id"]].row_id: row["anchors"] for row in planned if row["url_id"] in known}
-            await index.set_anchors(anchors, _TO_CHANGE)
-        async with index.transaction():
-            await index.settle()
-        return path, await index.erase()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 import click
 
-from crawler.cli.console import console
 from crawler.cli.on_store import on_rows, show
-from crawler.cli.output import tell
+from crawler.cli.output import say, tell
 from crawler.cli.serving import listen_option, serve
 from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
@@ -39,14 +38,14 @@ def index_command(db: str, as_json: bool) -> None:
 
     async def build(store: Store) -> IndexSummary:
         async with TextReader() as reader:
-            with progress_line("looking for changed pages") as say:
-                return await build_index(db, store, reader, partial(say, "pages checked"))
+            with progress_line("looking for changed pages") as doing:
+                return await build_index(db, store, reader, partial(doing, "pages checked"))
 
     built = on_rows(db, build, writes=True)
     text = f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
     if built.unread:
         text += f"; the text of {many(built.unread, 'page')} was too costly to read"
-    show(as_json, lambda: asdict(built), lambda: console.print(text))
+    show(as_json, lambda: asdict(built), lambda: say(text))
 
 
 class _SearchCommand(click.Command):
@@ -101,6 +100,7 @@ def search_command(
     Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates that
     `crawler duplicates` has found, the best one is shown.
     """
+    from crawler.cli.console import console
     from crawler.search.rendering import render
     from crawler.search.results import Filters, search
 

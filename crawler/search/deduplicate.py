@@ -41,10 +41,11 @@ class Inbound(NamedTuple):
     in_sites: int
 
 
-async def plan(store: Store, index: WritableIndex) -> int:
+async def plan(store: Store, index: WritableIndex, *, adds: bool) -> int:
     """Make the temporary tables ``chosen`` (the pages to index) and ``inbound`` (what links to them) in the index.
 
-    Returns how many pages are chosen. Memory is bounded: SQLite sorts in files.
+    Without ``adds``, only pages are chosen that the index has. Returns how many are chosen. Memory is bounded: SQLite
+    sorts in files.
     """
     async with index.transaction("BEGIN"):  # of temporary tables: it holds up no other process
         await index.script("plan_tables")
@@ -52,6 +53,8 @@ async def plan(store: Store, index: WritableIndex) -> int:
             await _copy(store, SQL[statement], index, "insert_step")
         await _copy(store, SQL["page_facts"], index, "insert_fact")
         await index.script("choose")
+        if not adds:
+            await index.script("keep_indexed")
         await _copy(store, SQL["links"], index, "insert_link")
         last: list[Any] = []  # the links to the last page of the batch, which the next batch may continue
         async for batch in index.batches(INDEX["found_links"]):

@@ -14,11 +14,12 @@ _LEVEL = 3  # of zstd
 
 
 class Document(NamedTuple):
-    """A page. ``anchors`` has the anchors of links to the page, one a line, the most frequent first."""
+    """A page. ``anchors`` has the anchors of links to the page, one a line, the most frequent first.
+
+    ``headings`` has its description and its keywords, too.
+    """
 
     title: str
-    description: str
-    keywords: str
     anchors: str
     headings: str
     text: str
@@ -27,13 +28,12 @@ class Document(NamedTuple):
     @classmethod
     def of(cls, row: Any, anchors: str, text: MainText) -> Document:
         """The document of a page: ``row`` has its title, description and keywords."""
-        head = (row["title"] or "", row["description"] or "", row["keywords"] or "")
-        return cls(*head, anchors, text.headings, text.text, text.sections)
+        headings = "\n".join(filter(None, (text.headings, row["description"], row["keywords"])))
+        return cls(row["title"] or "", anchors, headings, text.text, text.sections)
 
     def columns(self) -> list[str]:
         """The values of the columns of the index. The same document always has the same ones."""
-        texts = (self.title, self.anchors, self.description, self.keywords)
-        return [for_tokenizer(text) for text in (*map(clean, texts), self.headings, self.text)]
+        return [*map(for_tokenizer, map(clean, (self.title, self.anchors, self.headings))), for_tokenizer(self.text)]
 
 
 def packed(document: Document) -> bytes:

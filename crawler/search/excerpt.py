@@ -8,13 +8,10 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
 
-from crawler.clock import monotonic_s
-from crawler.errors import QueryInterrupted
 from crawler.page.main_text import clean
 from crawler.search.tokenizer import TOKENIZER, as_shown, for_tokenizer
 from crawler.store.statements import load_statements
@@ -23,21 +20,16 @@ from crawler.store.statements import load_statements
 EXCERPT_WORDS = 40
 #: The maximum length of an excerpt: data without blanks is one long word.
 EXCERPT_CHARS = 600
-_CHARS_BEFORE = 200  # characters before the first mark of an excerpt that is cut
 _UNMARKED_CHARS = 400
 
 # Two controls enclose each match; clean text contains none.
 _ON, _OFF = "\x02", "\x03"
 _SQL = load_statements("crawler.search", "excerpt.sql")
-# snippet() takes quadratic time, and to index a long text takes most of the time of a search: one piece is indexed.
-_PIECE_CHARS = 10_000
+# snippet() takes quadratic time: 20 ms for so many characters if each word matches. And to index a long text takes most
+# of the time of a search. So one piece is indexed.
+_PIECE_CHARS = 4_000
 _LEAST_ROOT = 4
 _QUOTED, _TERM = re.compile(r'"[^"]*"'), re.compile(r"\w+")
-# SQLite asks whether it is late after so many steps of a statement.
-_STEPS = 1000
-_TOO_LATE = "the matches were not marked in time"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,45 +39,20 @@ class Marked:
     text: str
     marks: tuple[tuple[int, int], ...] = ()
 
-    def share(self) -> float:
-        """The share of letters and digits that are marked, from 0 to 1."""
-        marked = sum(_letters(self.text[start:end]) for start, end in self.marks)
-        return marked / max(_letters(self.text), 1)
 
-
-def mark(match: str, texts: Sequence[tuple[str, str]], until: float = math.inf) -> list[tuple[Marked, Marked]]:
-    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second.
-
-    Raises :class:`QueryInterrupted` soon after ``until``, in seconds of :func:`crawler.clock.monotonic_s`.
-    """
-
-    def is_late() -> bool:
-        return monotonic_s() >= until
-
-    def in_time(things: Iterable[T]) -> Iterator[T]:
-        for thing in things:
-            if is_late():
-                raise QueryInterrupted(_TOO_LATE)
-            yield thing
-
+def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Marked]]:
+    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second."""
     terms = _terms(match)
-    ready = [(for_tokenizer(clean(short)), _likely_piece(long, terms)) for short, long in in_time(texts)]
-    try:
-        with closing(sqlite3.connect(":memory:")) as db:
-            db.set_progress_handler(is_late, _STEPS)
-            db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
-            db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
-            pieces = ((len(ready) + k, "", piece) for k, (_, piece) in enumerate(in_time(ready)))
-            db.executemany(_SQL["insert"], pieces)
-            matching = {"match": match, "texts": len(ready)}
-            titles = dict(db.execute(_SQL["highlight"], matching))
-            excerpts = dict(in_time(db.execute(_SQL["snippet"].format(words=EXCERPT_WORDS), matching)))
-    except sqlite3.OperationalError:
-        if is_late():
-            raise QueryInterrupted(_TOO_LATE) from None
-        raise
+    ready = [(for_tokenizer(clean(short)), _likely_piece(long, terms)) for short, long in texts]
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
+        db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
+        db.executemany(_SQL["insert"], ((len(ready) + k, "", piece) for k, (_, piece) in enumerate(ready)))
+        matching = {"match": match, "texts": len(ready)}
+        titles = dict(db.execute(_SQL["highlight"], matching))
+        excerpts = dict(db.execute(_SQL["snippet"].format(words=EXCERPT_WORDS), matching))
     return [
-        (_marked(titles.get(k, short)), _bounded(_marked(excerpts[k]) if k in excerpts else Marked(_beginning(long))))
+        (_marked(titles.get(k, short)), _marked(excerpts[k]) if k in excerpts else Marked(_beginning(long)))
         for k, ((short, _), (_, long)) in enumerate(zip(ready, texts, strict=True))
     ]
 
@@ -133,28 +100,26 @@ def _marked(text: str) -> Marked:
     return Marked(plain, tuple(marks))
 
 
-def _bounded(excerpt: Marked) -> Marked:
-    """The part of an excerpt around its first mark, if the excerpt is too long."""
-    if len(excerpt.text) <= EXCERPT_CHARS:
-        return excerpt
-    first = excerpt.marks[0][0] if excerpt.marks else 0
-    start = max(0, min(first - _CHARS_BEFORE, len(excerpt.text) - EXCERPT_CHARS))
-    end = start + EXCERPT_CHARS
-    before, after = "…" * (start > 0), "…" * (end < len(excerpt.text))
-    moved = ((a - start + len(before), min(b, end) - start + len(before)) for a, b in excerpt.marks if a < end)
-    return Marked(f"{before}{excerpt.text[start:end]}{after}", tuple(moved))
-
-
 def within(excerpt: Marked, chars: float) -> Marked:
-    """At most ``chars`` characters of an excerpt, from its first mark on if it is too long."""
+    """At most ``chars`` characters of an excerpt, around its first mark if it is too long."""
     if len(excerpt.text) <= chars:
         return excerpt
     most = int(chars)
     first = excerpt.marks[0][0] if excerpt.marks else 0
-    start = min(first, len(excerpt.text) - most)
+    start = max(0, min(first - most // 3, len(excerpt.text) - most))
     inside = [(max(a, start) - start, min(b, start + most) - start) for a, b in excerpt.marks]
     return Marked(excerpt.text[start : start + most], tuple((a, b) for a, b in inside if a < b))
 
 
-def _letters(text: str) -> int:
-    return sum(map(str.isalnum, text))
+def matching_anchors(match: str, anchors_of: Mapping[int, str]) -> dict[int, Marked]:
+    """For each page (by number), the anchor of a link to it with the most matches of the FTS5 expression ``match``.
+
+    ``anchors_of`` are the anchors that the index has, one a line, the most frequent first. Of anchors with equally many
+    matches the most frequent is taken; a page without a match is not in the result.
+    """
+    anchors = [(page, text) for page, lines in anchors_of.items() for text in lines.split("\n")]
+    best: dict[int, Marked] = {}
+    for (page, _), (anchor, _) in zip(anchors, mark(match, [(text, "") for _, text in anchors]), strict=True):
+        if len(anchor.marks) > len(best.get(page, Marked("")).marks):
+            best[page] = anchor
+    return best

@@ -40,11 +40,11 @@ FROM weighed ORDER BY score DESC, url_id LIMIT :limit
 (SELECT json_group_array(json_array(facet, value, pages)) FROM facet)
 
 -- name: count
--- How many pages up to :place match :match and the filters, up to :most.
+-- How many pages match :match and the filters, up to :most.
 WITH {wanted}
 SELECT count(*) AS n FROM (
   SELECT i.url_id FROM {table} CROSS JOIN search_page i ON i.row_id = {table}.rowid
-  WHERE {table} MATCH :match AND {table}.rowid BETWEEN :first_row AND :last_row AND {filters} AND i.place <= :place
+  WHERE {table} MATCH :match AND {table}.rowid BETWEEN :first_row AND :last_row AND {filters}
   LIMIT :most)
 
 -- name: count_any
@@ -98,21 +98,13 @@ SELECT cluster_id FROM search_page WHERE url_id = :url_id AND cluster_id IS NOT 
 -- The texts of pages. {rows} is a list of numbers.
 SELECT row_id, texts FROM search_document WHERE row_id IN ({rows})
 
--- name: word
--- How many pages have the word; no row if none has it.
-SELECT doc FROM search_word WHERE term = :term
-
--- name: words_of_prefix
--- The words that begin with :prefix, counted once for each row that has them.
-SELECT sum(doc) AS pages FROM search_word WHERE term >= :prefix AND term < :after
+-- name: count_words
+-- The pages of the words from :first to :last, counted once for each word.
+SELECT coalesce(sum(doc), 0) AS pages FROM search_word WHERE term BETWEEN :first AND :last
 
 -- name: frequent_words
--- The most frequent words that begin with :prefix.
-SELECT term FROM search_word WHERE term >= :prefix AND term < :after ORDER BY doc DESC, term LIMIT :most
-
--- name: words_like
--- The words of the index that begin with :prefix, of some length, with how many pages have them.
-SELECT term, doc FROM search_word WHERE term >= :prefix AND term < :after AND length(term) BETWEEN :least AND :most
+-- The most frequent words that begin with :prefix, and how many pages have them.
+SELECT term, doc FROM search_word WHERE term >= :prefix AND term < :after ORDER BY doc DESC, term LIMIT :most
 
 -- ---- writing ----------------------------------------------------------------------------------------------------
 
@@ -164,18 +156,16 @@ WHERE url_id IN ({numbers})
 SELECT max(row_id) AS row_id FROM search_page
 
 -- name: insert_text
-INSERT INTO search_text (rowid, title, anchors, description, keywords, headings, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO search_text (rowid, title, anchors, headings, body) VALUES (?, ?, ?, ?, ?)
 
 -- name: insert_head
-INSERT INTO search_head (rowid, title, anchors, description, keywords, headings) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO search_head (rowid, title, anchors, headings) VALUES (?, ?, ?, ?)
 
 -- name: delete_text
-INSERT INTO search_text (search_text, rowid, title, anchors, description, keywords, headings, body)
-VALUES ('delete', ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO search_text (search_text, rowid, title, anchors, headings, body) VALUES ('delete', ?, ?, ?, ?, ?)
 
 -- name: delete_head
-INSERT INTO search_head (search_head, rowid, title, anchors, description, keywords, headings)
-VALUES ('delete', ?, ?, ?, ?, ?, ?)
+INSERT INTO search_head (search_head, rowid, title, anchors, headings) VALUES ('delete', ?, ?, ?, ?)
 
 -- name: insert_page
 INSERT INTO search_page (row_id, digest, site_id, language, in_links, in_sites, depth, fetched_at, pagerank, cluster_id, url_id)
@@ -183,12 +173,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_document
 INSERT INTO search_document (row_id, texts) VALUES (?, ?)
-
--- name: set_document
-UPDATE search_document SET texts = ? WHERE row_id = ?
-
--- name: set_digest
-UPDATE search_page SET digest = ? WHERE row_id = ?
 
 -- name: insert_site
 INSERT OR REPLACE INTO search_site (site_id, site) VALUES (?, ?)
@@ -282,6 +266,10 @@ DELETE FROM main_of WHERE url_id = main_id;
 INSERT INTO main_of SELECT main_id, url_id FROM stand_in;
 INSERT INTO chosen
   SELECT url_id, site_id FROM fact WHERE is_indexable AND NOT EXISTS (SELECT 1 FROM main_of WHERE url_id = fact.url_id)
+
+-- name: keep_indexed
+-- Choose no page that the index has not.
+DELETE FROM chosen WHERE url_id NOT IN (SELECT url_id FROM search_page)
 
 -- name: count_chosen
 SELECT count(*) AS pages FROM chosen

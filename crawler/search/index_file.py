@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
-VERSION = 7
+VERSION = 8
 #: How many linking pages a linking site counts as, in the popularity of a page.
 SITE_WEIGHT = 10
 INDEX = load_statements("crawler.search", "index.sql")
@@ -204,25 +204,6 @@ class WritableIndex(Index):
             await self.many("insert_site", sorted({(entry.site_id, entry.site) for entry in entries}))
             await self.many("set_figures", [(*values, number) for number, values in figures.items()])
             self._is_changed = self._is_changed or bool(entries)
-
-    async def set_anchors(self, anchors: Mapping[int, str], digest: int) -> None:
-        """Set the anchors of rows whose anchors are others; they get this digest."""
-        async with self.transaction():
-            for row, document in (await self.documents(anchors)).items():
-                if document.anchors != anchors[row]:
-                    changed = document._replace(anchors=anchors[row])
-                    columns = await asyncio.to_thread(lambda: (document.columns(), changed.columns()))  # noqa: B023
-                    await self._change(row, *columns)
-                    await self.many("set_document", [(packed(changed), row)])
-                    await self.many("set_digest", [(digest, row)])
-                    self._is_changed = True
-
-    async def _change(self, row: int, old: Sequence[str], new: Sequence[str]) -> None:
-        """Change the words of a row."""
-        await self.many("delete_text", [(row, *old)])
-        await self.many("delete_head", [(row, *old[:-1])])
-        await self.many("insert_text", [(row, *new)])
-        await self.many("insert_head", [(row, *new[:-1])])
 
     async def remove_unchosen(self) -> int:
         """Take out the pages that the plan does not choose, some at a time; returns how many."""

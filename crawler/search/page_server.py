@@ -21,10 +21,10 @@ from aiohttp import web
 from crawler.cli.http_listener import BrowserGuard, listening
 from crawler.clock import Clock
 from crawler.errors import QueryInterrupted, StoreError, UsageError
-from crawler.search.completions import completions
 from crawler.search.index_file import INDEX, NoIndex, index_path, open_index
 from crawler.search.page_view import PAGE_HITS, POLICY, Asked, description, last_page_of, render
 from crawler.search.results import MOST_S, SearchResult, TookTooLong, UnknownFilter, search
+from crawler.search.vocabulary import Vocabulary
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 
@@ -35,7 +35,6 @@ _LOG = logging.getLogger(__name__)
 
 _FORMATS = ("html", "json", "opensearch", "completions")
 _ROBOTS = "User-agent: *\nDisallow: /\n"
-_MOST_WAITING = 32  # searches; each takes some hundredths of a second
 _LONGEST_WAIT_S = 5.0  # of a search for those before it, each of which may take as long
 _RETRY_AFTER_S = 5
 _RETRY_WITHOUT_INDEX_S = 60
@@ -76,10 +75,29 @@ async def _robots(request: web.Request) -> web.Response:
     return web.Response(text=_ROBOTS)
 
 
-def _too_many() -> web.HTTPServiceUnavailable:
-    return web.HTTPServiceUnavailable(
-        text="too many searches at once; try again in a moment\n", headers={"Retry-After": str(_RETRY_AFTER_S)}
-    )
+class _Refusal(NamedTuple):
+    """Why there is no result, for people, and the status of the answer. 0 seconds: to try again is of no use."""
+
+    status: int
+    error: str = ""
+    retry_after_s: int = 0
+
+
+def _refusal(error: Exception) -> _Refusal:
+    """The messages of the commands are not shown where they name the store."""
+    match error:
+        case NoIndex():
+            return _Refusal(_UNAVAILABLE, "There is no index at the moment; try again later.", _RETRY_WITHOUT_INDEX_S)
+        case TimeoutError():
+            return _Refusal(_UNAVAILABLE, "too many searches at once; try again in a moment", _RETRY_AFTER_S)
+        case TookTooLong() | QueryInterrupted():
+            return _Refusal(_UNAVAILABLE, str(error), _RETRY_AFTER_S)
+        case UnknownFilter():
+            return _Refusal(400, "This site or this page is not in the index.")
+        case StoreError():
+            _LOG.warning("a search failed: %s", error)
+            return _Refusal(_UNAVAILABLE, "The search does not answer at the moment; try again later.", _RETRY_AFTER_S)
+    return _Refusal(400, str(error))
 
 
 class _SearchPage:
@@ -87,7 +105,7 @@ class _SearchPage:
         self._store, self._db, self._file, self._clock, self._name = store, db, file, clock, name
         self.base_url = ""
         self._searching = asyncio.Lock()  # a store reads for one query at a time
-        self._waiting = 0
+        self._pages = self._sites = 0  # in the index
 
     async def answer(self, request: web.Request) -> web.Response:
         wanted = _format(request)
@@ -96,92 +114,54 @@ class _SearchPage:
             return web.Response(text=text, content_type="application/opensearchdescription+xml")
         if wanted == "completions":
             return await self._complete(request.query.get("q", ""))
-        if self._waiting >= _MOST_WAITING:
-            raise _too_many()
-        asked = Asked.of(request.query)
-        self._waiting += 1
+        asked, result, refusal = Asked(request.query.get("q", "")), None, _Refusal(200)
         try:
-            await self._wait_for_turn()
-            try:
-                pages, sites, result = await self._result(asked)
-            finally:
-                self._searching.release()
-        finally:
-            self._waiting -= 1
-        headers, status, error = {"Vary": "Accept"}, 200, ""
-        if isinstance(result, _Refusal):
-            status, error = result.status, result.error
-            if result.retry_after_s:
-                headers["Retry-After"] = str(result.retry_after_s)
-            result = None
+            asked = Asked.of(request.query)
+            result = await self._result(asked)
+        except (UsageError, StoreError, QueryInterrupted, TimeoutError) as error:
+            refusal = _refusal(error)
+        headers = {"Vary": "Accept"}
+        if refusal.retry_after_s:
+            headers["Retry-After"] = str(refusal.retry_after_s)
+        if wanted == "json" and result is not None:
+            return web.json_response(_as_json(asked, result), headers=headers)
         if wanted == "json":
-            status = status if result or error else 400
-            return web.json_response(_as_json(asked, result, error), status=status, headers=headers)
-        html = render(asked, result, name=self._name, pages=pages, sites=sites, error=error)
-        return web.Response(text=html, content_type="text/html", status=status, headers=headers)
+            why = {"error": refusal.error or "give words in the parameter q"}
+            return web.json_response(why, status=max(refusal.status, 400), headers=headers)
+        html = render(asked, result, name=self._name, pages=self._pages, sites=self._sites, error=refusal.error)
+        return web.Response(text=html, content_type="text/html", status=refusal.status, headers=headers)
 
     async def _complete(self, text: str) -> web.Response:
         """The completions of a query, as OpenSearch suggestions; none if there is no index."""
         found: list[str] = []
         with suppress(NoIndex, QueryInterrupted, StoreError):
             async with open_index(self._file, _LONGEST_COMPLETION_S) as index:
-                found = await completions(index, text)
+                found = await Vocabulary(index, ()).completions(text)
         return web.json_response([text, found], content_type="application/x-suggestions+json")
 
-    async def _wait_for_turn(self) -> None:
-        """Take the lock of the store. Raises 503 if the searches before this one take long."""
-        try:
-            async with asyncio.timeout(_LONGEST_WAIT_S):
-                await self._searching.acquire()
-        except TimeoutError:
-            raise _too_many() from None
-
-    async def _result(self, asked: Asked) -> tuple[int, int, SearchResult | _Refusal | None]:
-        """How many pages and sites are in the index, and the result; ``None`` without words.
-
-        The messages of the commands are not shown: they name the store.
-        """
-        pages = sites = 0
+    async def _result(self, asked: Asked) -> SearchResult | None:
+        """The result; ``None`` without words. Raises :class:`TimeoutError` if the searches before it take long."""
+        async with asyncio.timeout(_LONGEST_WAIT_S):
+            await self._searching.acquire()
         try:
             self._file = await index_path(self._store, self._db)  # a run may have set another one
             async with open_index(self._file, MOST_S) as index:
-                ((pages, sites),) = await index.query(INDEX["count_pages"])
-            return pages, sites, await self._search(asked) if asked.words else None
-        except NoIndex:
-            text = "There is no index at the moment; try again later."
-            return pages, sites, _Refusal(_UNAVAILABLE, text, _RETRY_WITHOUT_INDEX_S)
-        except (TookTooLong, QueryInterrupted) as error:
-            return pages, sites, _Refusal(_UNAVAILABLE, str(error), _RETRY_AFTER_S)
-        except StoreError as error:
-            _LOG.warning("a search failed: %s", error)
-            text = "The search does not answer at the moment; try again later."
-            return pages, sites, _Refusal(_UNAVAILABLE, text, _RETRY_AFTER_S)
-        except UnknownFilter:
-            where = "This site or this page" if asked.similar_to else "This site"
-            return pages, sites, _Refusal(400, f"{where} is not in the index.")
-        except UsageError as error:
-            return pages, sites, _Refusal(400, str(error))
-
-    async def _search(self, asked: Asked) -> SearchResult:
-        now = self._clock.now()
-        return await search(
-            self._store,
-            self._db,
-            asked.words,
-            now=now,
-            limit=PAGE_HITS,
-            offset=(asked.page - 1) * PAGE_HITS,
-            filters=asked.filters(now),
-            facets=True,
-        )
-
-
-class _Refusal(NamedTuple):
-    """Why a search has no result, for people, and the status of the answer. 0 seconds: to try again is of no use."""
-
-    status: int
-    error: str
-    retry_after_s: int = 0
+                ((self._pages, self._sites),) = await index.query(INDEX["count_pages"])
+            if not asked.words:
+                return None
+            now, offset = self._clock.now(), (asked.page - 1) * PAGE_HITS
+            return await search(
+                self._store,
+                self._db,
+                asked.words,
+                now=now,
+                limit=PAGE_HITS,
+                offset=offset,
+                filters=asked.filters(now),
+                facets=True,
+            )
+        finally:
+            self._searching.release()
 
 
 def _format(request: web.Request) -> str:
@@ -193,9 +173,7 @@ def _format(request: web.Request) -> str:
     return "json" if "application/json" in accept and "text/html" not in accept else "html"
 
 
-def _as_json(asked: Asked, result: SearchResult | None, error: str) -> dict[str, Any]:
-    if result is None:
-        return {"error": error or "give words in the parameter q"}
+def _as_json(asked: Asked, result: SearchResult) -> dict[str, Any]:
     values = asdict(result)
     is_current = not values.pop("note")
     next_page = asked.page + 1 if asked.page < last_page_of(asked, result) else None

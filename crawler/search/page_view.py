@@ -6,6 +6,7 @@ page has a Content-Security-Policy that allows nothing but its own style sheet, 
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +20,11 @@ from markupsafe import Markup, escape
 
 from crawler.cli.templates import fit, template_environment
 from crawler.clock import iso
+from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.search.excerpt import Marked
 from crawler.search.query import MAX_QUERY_CHARS
 from crawler.search.results import Filters, SearchResult
-from crawler.url import MAX_URL_CHARS
 from crawler.version import VERSION
 
 #: Hits on one page, and how many pages of hits can be asked for.
@@ -40,8 +41,8 @@ SINCE = {
     "year": ("last 365 days", 365 * _DAY_S),
 }
 _TITLES = {"site": "Site", "language": "Language", "depth": "Links from the seeds", "since": "Fetched"}
-_MAX_VALUE_CHARS = 300
 _MAX_DEPTH = 10**9
+_NATURAL = re.compile("[0-9]{1,10}")
 
 _STYLE = (files("crawler.search") / "style.css").read_text(encoding="utf-8")
 _SCRIPT = (files("crawler.search") / "script.js").read_text(encoding="utf-8")
@@ -60,7 +61,7 @@ POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for. A value that cannot be meant, such as ``depth=x``, is ignored."""
+    """What a request asks for, as the user wrote it."""
 
     words: str = ""
     page: int = 1
@@ -72,25 +73,22 @@ class Asked:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Asked:
-        """What the query of a URL asks for."""
-        value = {name: query.get(name, "").strip()[:_MAX_VALUE_CHARS] for name in (*_TITLES, "page")}
-        similar_to = query.get("similar_to", "").strip()
-        return cls(
-            words=query.get("q", "").strip()[: MAX_QUERY_CHARS + 1],
-            page=max(1, min(_number(value["page"]) or 1, MAX_PAGE)),
-            site=value["site"],
-            language=value["language"].lower(),
-            depth=value["depth"] if _number(value["depth"]) is not None else "",
-            since=value["since"] if value["since"] in SINCE else "",
-            similar_to=similar_to if len(similar_to) <= MAX_URL_CHARS else "",
-        )
+        """What the query of a URL asks for. Raises :class:`UsageError` for a value that a parameter cannot have."""
+        value = {name: query.get(name, "").strip() for name in ("q", "page", "similar_to", *_TITLES)}
+        for name, least, most in (("page", 1, MAX_PAGE), ("depth", 0, _MAX_DEPTH)):
+            if (text := value[name]) and not (_NATURAL.fullmatch(text) and least <= int(text) <= most):
+                raise UsageError(f"the parameter {name} cannot be {text[:50]}: write a number from {least} to {most:,}")
+        if value["since"] and value["since"] not in SINCE:
+            raise UsageError(f"the parameter since cannot be {value['since'][:50]}: write one of {', '.join(SINCE)}")
+        words, page, language = value.pop("q"), int(value.pop("page") or 1), value.pop("language").lower()
+        return cls(words, page, language=language, **value)
 
     def filters(self, now: float) -> Filters:
         """The filters; ``now`` is in seconds since the epoch."""
         return Filters(
             site=self.site or None,
             language=self.language or None,
-            depth=_number(self.depth),
+            depth=int(self.depth) if self.depth else None,
             since=now - SINCE[self.since][1] if self.since else None,
             similar_to=self.similar_to or None,
         )
@@ -113,11 +111,6 @@ class Asked:
         if page > 1:
             values["page"] = str(page)
         return f"?{urlencode(values)}"
-
-
-def _number(text: str) -> int | None:
-    """The natural number in a text, if it is one of a plausible size."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(_MAX_DEPTH)) else None
 
 
 def render(asked: Asked, result: SearchResult | None, *, name: str, pages: int, sites: int, error: str = "") -> str:

@@ -28,20 +28,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from crawler.clock import monotonic_s
 from crawler.errors import Argument, QueryInterrupted, UsageError
 from crawler.page.directives import asked_of
-from crawler.search.anchors import matching_anchors
 from crawler.search.document import Document
-from crawler.search.excerpt import Marked, mark, within
-from crawler.search.forms import with_forms
+from crawler.search.excerpt import EXCERPT_CHARS, Marked, mark, matching_anchors, within
 from crawler.search.index_file import INDEX, SITE_WEIGHT, Index, NoIndex, crawl_of, index_path, no_index, open_index
 from crawler.search.names import Named
-from crawler.search.prefixes import pages_with, without_wide_prefixes
 from crawler.search.query import Phrase, Query, parse_query
-from crawler.search.signs import known_with_signs
-from crawler.search.spelling import suggestion
 from crawler.search.tokenizer import tokenize
+from crawler.search.vocabulary import Vocabulary
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
@@ -52,8 +47,8 @@ if TYPE_CHECKING:
 
 SQL = load_statements("crawler.search")
 
-#: The weights of title, anchors, description, keywords, headings, body.
-WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
+#: The weights of title, anchors, headings, body.
+WEIGHTS = (50.0, 20.0, 5.0, 1.0)
 #: By how much popularity raises a score at most, and the popularity (the average page has 1) that raises it by half
 #: that.
 POPULARITY_SHARE = 0.25
@@ -69,11 +64,11 @@ CANDIDATES = 100
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
 #: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
 BROAD = 2_000
+FIELDS = ("title anchors headings", "title")
 #: A query whose words so few pages have may be misspelt.
 FEW = 2
 #: How long a search may take in seconds. A hundred times as long as nearly all take.
 MOST_S = 5.0
-FIELDS = ("title anchors description keywords headings", "title anchors", "title")
 _TEXTS_IN_MEMORY = 20
 _MOST_VALUES = 12  # of a facet
 _ALL = 1 << 60
@@ -83,6 +78,7 @@ _IN_FRAGMENTS = "!$&'()*+,;=:@/?-._~%"  # RFC 3986, 3.5; a percent sign may begi
 
 
 _HAS_NOT = "m.row_id NOT IN (SELECT rowid FROM search_text WHERE search_text MATCH :word_{})"
+_FILTERS = ("host", "cluster", "language", "depth", "since")
 _PARTS = {"filters": INDEX["filters"], "wanted": INDEX["wanted"]}
 #: The weights of the columns of each table.
 _WEIGHTS = {"search_text": WEIGHTS, "search_head": WEIGHTS[:-1]}
@@ -211,69 +207,15 @@ async def search(
     try:
         async with open_index(await index_path(store, db), MOST_S) as index, store.deadline(MOST_S):
             note = await _state(store, index)
-            asked = _Asked(store, index, now, limit, offset, filters or Filters(), facets, monotonic_s() + MOST_S)
-            return replace(await _corrected(asked, words), note=note)
+            wanted = filters or Filters()
+            vocabulary = await Vocabulary.of(index, wanted.language)
+            values = await _values(store, index, wanted) | {"now": now}
+            found = await _Search(store, index, vocabulary, values, offset, offset + limit, facets).corrected(words)
+            return replace(found, note=note)
     except NoIndex as error:
         raise no_index(error, db) from None
     except QueryInterrupted:
         raise TookTooLong(f"the search took longer than {MOST_S:g} s; use more words, or rarer ones") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is searched, and how. The search ends ``until``, in seconds of :func:`crawler.clock.monotonic_s`."""
-
-    store: Store
-    index: Index
-    now: float
-    limit: int
-    offset: int
-    filters: Filters
-    facets: bool
-    until: float
-
-
-async def _corrected(asked: _Asked, words: str) -> SearchResult:
-    found = await _answer(asked, words)
-    if found.is_more or found.total > FEW:
-        return found
-    meant = await suggestion(asked.index, words, few=found.total > 0)
-    if meant is None:
-        return found
-    corrected = await _answer(asked, meant.words)
-    if corrected.total > found.total:
-        return replace(corrected, suggestion=meant.words, as_typed=meant.as_typed)
-    return found if found.total else replace(found, suggestion=meant.words)
-
-
-async def _answer(asked: _Asked, words: str) -> SearchResult:
-    """The result for these words, in this spelling."""
-    limit, offset, index = asked.limit, asked.offset, asked.index
-    query = parse_query(words, await known_with_signs(index, words))
-    query = await with_forms(index, query, asked.filters.language)
-    searched = await without_wide_prefixes(index, query)
-    search = _Search(asked, searched, await _values(asked), offset + limit)
-    found = await search.find(facets=asked.facets)
-    hits = await _hits(asked, query, found.best[offset:])
-    excluded = tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded)
-    return SearchResult(
-        found.total, found.is_more, tuple(hits), "", found.ranked, found.some, found.facets, excluded=excluded
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The best pages, with their final ``score``; see :class:`SearchResult`."""
-
-    ranked: int
-    some: int
-    is_more: bool
-    best: list[dict[str, Any]]
-    facets: tuple[Facet, ...]
-
-    @property
-    def total(self) -> int:
-        return BROAD if self.is_more else self.ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,97 +237,96 @@ class _Ranking:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted."""
+    """What is searched. ``values`` are the time and the filters; the hits ``first`` to ``last`` are wanted."""
 
-    asked: _Asked
-    query: Query
-    values: dict[str, object]
-    depth: int
+    store: Store
+    index: Index
+    vocabulary: Vocabulary
+    values: dict[str, Any]
+    first: int
+    last: int
+    facets: bool
 
-    def shown_as(self, row: dict[str, Any]) -> int:
+    async def corrected(self, words: str) -> SearchResult:
+        found = await self._answer(words)
+        if found.is_more or found.total > FEW:
+            return found
+        meant = await self.vocabulary.suggestion(words, few=found.total > 0)
+        if meant is None:
+            return found
+        corrected = await self._answer(meant.words)
+        if corrected.total > found.total:
+            return replace(corrected, suggestion=meant.words, as_typed=meant.as_typed)
+        return found if found.total else replace(found, suggestion=meant.words)
+
+    async def _answer(self, words: str) -> SearchResult:
+        """The result for these words, in this spelling."""
+        typed = await self.vocabulary.query(words)
+        query = await self.vocabulary.without_wide_prefixes(typed)
+        weights, counts, common = await self._weights(query)
+        found, is_broad = await self._found(query, _with_some(query, counts, weights[len(query.phrases) :], common))
+        rows = await self._known(found)
+        candidates = rows[:CANDIDATES]
+        named = Named((*((phrase,) for phrase in query.phrases), *query.words), weights)
+        for row in candidates:
+            title = row["title"] or ""
+            row["score"] *= 1 + TITLE_SHARE * named.share_of_title(title) + NAMED_SHARE * named.share(title, row["url"])
+        shown: dict[int, dict[str, Any]] = {}
+        for row in _in_one_language(candidates) + rows[CANDIDATES:]:
+            shown.setdefault(self._shown_as(row), row)
+        total = found[0]["total"] - (len(found) - len(rows)) if found else 0
+        hidden = sum(row["share"] == 1 for row in found) - sum(row["share"] == 1 for row in rows)
+        ranked = found[0]["whole"] - hidden if found else 0
+        facets = json.loads(found[0]["facets"]) if found and self.facets else []
+        return SearchResult(
+            total=BROAD if is_broad else ranked,
+            is_more=is_broad,
+            hits=tuple(await _hits(self.index, typed, list(shown.values())[self.first : self.last])),
+            note="",
+            ranked=ranked,
+            some=total - ranked,
+            facets=tuple(Facet(*values) for values in facets if values[-1]),
+            excluded=tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded),
+        )
+
+    def _shown_as(self, row: dict[str, Any]) -> int:
         """What a page is shown as: a number that is the same for the near-duplicates of which one is shown."""
         number = row["cluster_id" if self.values["cluster"] is None else "url_id"]
         assert isinstance(number, int)
         return number
 
-    async def find(self, *, facets: bool = False) -> _Found:
-        """The best pages: with all words, or with some of the rare ones."""
-        is_broad = False
-        weights, counts, common = await self._weights()
-        if some := self._with_some(counts, weights[len(self.query.phrases) :], common):
-            found = await self._rank(some, facets)
-        else:
-            ranking = _Ranking("search_text", self.query.with_all(), most=BROAD + 1)
-            # To count phrases takes about as long as to rank the pages. To count words takes much less.
-            is_broad = not self.query.phrases and await self._count(ranking, self.query.with_all("", False)) > BROAD
-            found = [] if is_broad else await self._rank(ranking, facets)
-            is_broad = is_broad or (bool(found) and found[0]["total"] > BROAD)
-            if is_broad:
-                found = await self._rank(await self._narrowed(), facets)
-        rows = await self._shown(found)
-        candidates = rows[:CANDIDATES]
-        titles = [(row["title"] or "", "") for row in candidates]
-        marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.asked.until)
-        named = Named((*((phrase,) for phrase in self.query.phrases), *self.query.words), weights)
-        for row, (title, _) in zip(candidates, marked, strict=True):
-            share = named.share(row["title"] or "", row["url"])
-            row["score"] *= 1 + TITLE_SHARE * title.share() + NAMED_SHARE * share
-        best = _in_one_language(candidates) + rows[CANDIDATES:]
-        first_of: dict[int, dict[str, Any]] = {}
-        for row in best:
-            first_of.setdefault(self.shown_as(row), row)
-        total = found[0]["total"] - (len(found) - len(rows)) if found else 0
-        hidden = sum(row["share"] == 1 for row in found) - sum(row["share"] == 1 for row in rows)
-        ranked = found[0]["whole"] - hidden if found else 0
-        best = list(first_of.values())
-        counted = json.loads(found[0]["facets"]) if found and facets else []
-        shown = tuple(Facet(*values) for values in counted if values[-1])
-        return _Found(ranked, total - ranked, is_broad, best[: self.depth], shown)
+    async def _found(self, query: Query, some: _Ranking | None) -> tuple[list[dict[str, Any]], bool]:
+        """The best pages: with some words, or else with all; and whether so many match that not all were compared."""
+        if some:
+            return await self._rank(some), False
+        # To count phrases takes about as long as to rank the pages. To count words takes much less.
+        if query.phrases or await self._count("search_text", query.with_all("", False)) <= BROAD:
+            found = await self._rank(_Ranking("search_text", query.with_all(), most=BROAD + 1))
+            if not found or found[0]["total"] <= BROAD:
+                return found, False
+        return await self._rank(await self._narrowed(query)), True
 
-    async def _weights(self) -> tuple[list[float], list[int], set[Phrase]]:
+    async def _weights(self, query: Query) -> tuple[list[float], list[int], set[Phrase]]:
         """How rare the phrases and words are (the idf of BM25), and on how many pages each word is at most.
 
         And the forms that more than half of the pages have: BM25 in FTS5 adds nothing for them, in as much time.
         """
-        ((pages, _),) = await self.asked.index.query(INDEX["count_pages"])
-        each = (*((phrase,) for phrase in self.query.phrases), *self.query.words)
-        having = {form: await pages_with(self.asked.index, form) for form in {form for forms in each for form in forms}}
+        ((pages, _),) = await self.index.query(INDEX["count_pages"])
+        each = (*((phrase,) for phrase in query.phrases), *query.words)
+        having = {form: await self.vocabulary.pages_with(form) for form in {form for forms in each for form in forms}}
         counts = [min(pages, sum(having[form] for form in set(forms))) for forms in each]
         idf = [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts]
         single = {form: n for form, n in having.items() if not form.is_prefix and len(tokenize(form.text)) == 1}
         common = {form for form, n in single.items() if 2 * n > pages}
-        return idf, counts[len(self.query.phrases) :], common
+        return idf, counts[len(query.phrases) :], common
 
-    def _with_some(self, counts: Sequence[int], idf: Sequence[float], common: set[Phrase]) -> _Ranking | None:
-        """The ranking of the pages with some words, at most ``BROAD``: they have one of the rarest words.
-
-        ``None`` if the query has one word, or if each of its words is on more pages than that.
-        """
-        if len(counts) < 2:
-            return None
-        selecting, most = set[int](), 0
-        for number in sorted(range(len(counts)), key=counts.__getitem__):
-            most += counts[number]
-            if most > BROAD:
-                break
-            selecting.add(number)
-        if not selecting:
-            return None
-        order = sorted(selecting)
-        return _Ranking(
-            "search_text",
-            self.query.with_some(order, common),
-            weights=tuple(each / sum(idf) for each in idf),
-            words=tuple(self.query.with_word(number, order) for number in range(len(counts))),
-        )
-
-    async def _rank(self, ranking: _Ranking, facets: bool) -> list[dict[str, Any]]:
+    async def _rank(self, ranking: _Ranking) -> list[dict[str, Any]]:
         """The best of the pages to rank, with the number of all of them (up to one more than ``BROAD``)."""
         sql = INDEX["find"].format(
             table=ranking.table,
             weights=", ".join(map(str, _WEIGHTS[ranking.table])),
             facet=INDEX["facet"].format(most=_MOST_VALUES),
-            facets=INDEX["facets"] if facets else "NULL",
+            facets=INDEX["facets"] if self.facets else "NULL",
             site_weight=SITE_WEIGHT,
             popularity_share=POPULARITY_SHARE,
             popularity_half=POPULARITY_HALF,
@@ -394,46 +335,66 @@ class _Search:
         )
         words = {f"word_{number}": expression for number, expression in enumerate(ranking.words)}
         values = words | {"match": ranking.match, "place": ranking.place, "head": ranking.head, "most": ranking.most}
-        limit = max(self.depth, CANDIDATES)
+        limit = max(self.last, CANDIDATES)
         while True:
-            rows = await self.asked.index.query(sql, {**values, **self.values, "now": self.asked.now, "limit": limit})
+            rows = await self.index.query(sql, {**values, **self.values, "limit": limit})
             found = [dict(row) for row in rows]
-            if len(found) < limit or len(set(map(self.shown_as, found))) >= self.depth:
+            if len(found) < limit or len(set(map(self._shown_as, found))) >= self.last:
                 return found
             limit *= 4  # most of the best pages are near-duplicates that are not shown
 
-    async def _shown(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    async def _known(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows whose pages may be shown now, with what the crawl knows of them now."""
         numbers = ", ".join(str(row["url_id"]) for row in found)
-        pages = await self.asked.store.query(SQL["pages"].format(numbers=numbers)) if numbers else []
-        known = {page["url_id"]: page for page in pages if asked_of(page["directives"]).until > self.asked.now}
+        pages = await self.store.query(SQL["pages"].format(numbers=numbers)) if numbers else []
+        known = {page["url_id"]: page for page in pages if asked_of(page["directives"]).until > self.values["now"]}
         return [row | known[row["url_id"]] for row in found if row["url_id"] in known]
 
-    async def _narrowed(self) -> _Ranking:
+    async def _narrowed(self, query: Query) -> _Ranking:
         """The most promising pages, if more than ``BROAD`` match."""
         # The words that no page may have are looked for in the whole page.
-        table = "search_text" if self.query.excluded else "search_head"
-        fewest = max(CANDIDATES, self.depth)
-        ranking = _Ranking("search_text", self.query.with_all("", False))
+        table = "search_text" if query.excluded else "search_head"
+        wider = _Ranking("search_text", query.with_all("", False), place=BROAD)
         for fields in FIELDS:
-            narrower = _Ranking("search_head", self.query.with_all(fields))
-            match = self.query.with_all(fields, False)
-            pages = await self._count(narrower, match)
-            if pages <= BROAD and self.query.excluded:
-                pages = await self._count(replace(narrower, table=table), match)
-            if pages < fewest:
-                return replace(ranking, place=BROAD, head=match)
+            match = query.with_all(fields, False)
+            pages = await self._count(table, match)
+            if pages < max(CANDIDATES, self.last):
+                return replace(wider, head=match)
             if pages <= BROAD:
-                return replace(narrower, table=table)
-            ranking = _Ranking(table, match)
-        return replace(ranking, place=BROAD)
+                return _Ranking(table, query.with_all(fields))
+            wider = _Ranking(table, match, place=BROAD)
+        return wider
 
-    async def _count(self, ranking: _Ranking, match: str | None) -> int:
+    async def _count(self, table: str, match: str) -> int:
         """How many pages match, up to one more than ``BROAD``."""
-        values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
-        name = "count_any" if self.asked.filters == Filters() and ranking.place == _ALL else "count"
-        (row,) = await self.asked.index.query(INDEX[name].format(table=ranking.table, **_PARTS), values)
+        name = "count_any" if all(self.values[name] is None for name in _FILTERS) else "count"
+        sql = INDEX[name].format(table=table, **_PARTS)
+        (row,) = await self.index.query(sql, {"match": match, "most": BROAD + 1, **self.values})
         return int(row["n"])
+
+
+def _with_some(query: Query, counts: Sequence[int], idf: Sequence[float], common: set[Phrase]) -> _Ranking | None:
+    """The ranking of the pages with some words, at most ``BROAD``: they have one of the rarest words.
+
+    ``None`` if the query has one word, or if each of its words is on more pages than that.
+    """
+    if len(counts) < 2:
+        return None
+    selecting, most = set[int](), 0
+    for number in sorted(range(len(counts)), key=counts.__getitem__):
+        most += counts[number]
+        if most > BROAD:
+            break
+        selecting.add(number)
+    if not selecting:
+        return None
+    order = sorted(selecting)
+    return _Ranking(
+        "search_text",
+        query.with_some(order, common),
+        weights=tuple(each / sum(idf) for each in idf),
+        words=tuple(query.with_word(number, order) for number in range(len(counts))),
+    )
 
 
 def _in_one_language(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -466,23 +427,21 @@ async def _state(store: Store, index: Index) -> str:
     return behind_sentence(computed, store.name)
 
 
-async def _values(asked: _Asked) -> dict[str, object]:
-    """The parameters of the filters. Raises :class:`UsageError` for an unknown site."""
-    filters, index = asked.filters, asked.index
-    host = None if filters.site is None else await _known_site(asked.store, filters.site)
-    values: dict[str, object] = {"language": filters.language, "depth": filters.depth, "since": filters.since}
-    values |= {"host": host, "first_row": 0, "last_row": _ALL}
+async def _values(store: Store, index: Index, filters: Filters) -> dict[str, Any]:
+    """The parameters of the filters. Raises :class:`UsageError` for an unknown site or page."""
+    host = None if filters.site is None else await _known_site(store, filters.site)
+    cluster = None if filters.similar_to is None else await _known_cluster(store, index, filters.similar_to)
+    values = {"host": host, "cluster": cluster, "first_row": 0, "last_row": _ALL}
     if host is not None:
         (rows,) = await index.query(INDEX["rows_of_site"].format(**_PARTS), {"host": host})
         values |= dict(rows)
-    values["cluster"] = None if filters.similar_to is None else await _known_cluster(asked, filters.similar_to)
-    return values
+    return values | {"language": filters.language, "depth": filters.depth, "since": filters.since}
 
 
-async def _known_cluster(asked: _Asked, url: str) -> int:
-    """The cluster of a page. Raises :class:`UsageError` if the page has no near-duplicates."""
+async def _known_cluster(store: Store, index: Index, url: str) -> int:
+    """The cluster of a page. Raises :class:`UnknownFilter` if the page has no near-duplicates."""
     try:
-        rows = await asked.index.query(INDEX["cluster"], {"url_id": await asked.store.find(canonicalise(url))})
+        rows = await index.query(INDEX["cluster"], {"url_id": await store.find(canonicalise(url))})
     except NotCrawlable:
         rows = []
     if not rows:
@@ -500,13 +459,13 @@ async def _known_site(store: Store, site: str) -> str:
     return host
 
 
-async def _hits(asked: _Asked, query: Query, rows: Sequence[dict[str, Any]]) -> list[SearchHit]:
+async def _hits(index: Index, query: Query, rows: Sequence[dict[str, Any]]) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
-        documents = await asked.index.documents(row["row_id"] for row in batch)
+        documents = await index.documents(row["row_id"] for row in batch)
         pages = [documents[row["row_id"]] for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages, asked.until)
+        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages)
         hits += [
             SearchHit(**parts, all_words=row["share"] == 1, **{name: row[name] for name in _COPIED})
             for row, parts in zip(batch, shown, strict=True)
@@ -517,22 +476,19 @@ async def _hits(asked: _Asked, query: Query, rows: Sequence[dict[str, Any]]) -> 
 _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
-def _shown_texts(
-    match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document], until: float
-) -> list[dict[str, Any]]:
+def _shown_texts(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document]) -> list[dict[str, Any]]:
     """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
 
     A page without a match in either has the anchor of a link to it that matches, if there is one. NOSNIPPET and
     ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)], until)
-    from_description = mark(match, [("", row["description"] or "") for row in rows], until)
+    texts = [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)]
+    marked = mark(match, texts + [(row["description"] or "", "") for row in rows])
     shown: list[dict[str, Any]] = []
     bare = {}
-    for n, (row, page, (title, excerpt), (_, said)) in enumerate(
-        zip(rows, pages, from_text, from_description, strict=True)
-    ):
-        limit = asked_of(row["directives"]).snippet_chars
+    for n, (row, page) in enumerate(zip(rows, pages, strict=True)):
+        (title, excerpt), (said, _) = marked[n], marked[len(rows) + n]
+        limit = min(asked_of(row["directives"]).snippet_chars, EXCERPT_CHARS)
         is_said = bool(said.marks and not excerpt.marks)
         section = None if is_said or not limit else _section(row["url"], page, excerpt)
         best = within(said if is_said else excerpt, limit)

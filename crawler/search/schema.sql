@@ -13,11 +13,11 @@ CREATE TABLE search_state (              -- one row
 
 -- The words of the pages. The tables keep no texts: search_document has them. A row is taken out with its old texts.
 CREATE VIRTUAL TABLE search_text USING fts5(
-  title, anchors, description, keywords, headings, body,
+  title, anchors, headings, body,           -- headings: also the description and the keywords
   content = '', tokenize = '{tokenizer}');
 
 CREATE VIRTUAL TABLE search_head USING fts5(  -- the same rows without body, for words that very many pages have
-  title, anchors, description, keywords, headings,
+  title, anchors, headings,
   content = '', tokenize = '{tokenizer}');
 
 CREATE TABLE search_word (               -- the words of search_text; FTS5 would count the rows of each anew

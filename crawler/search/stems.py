@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
-
-import snowballstemmer
+from typing import Any
 
 #: The algorithms by the primary subtag of the language (BCP 47).
 ALGORITHMS = {
@@ -37,5 +36,7 @@ def stem(language: str, word: str) -> str:
 
 
 @cache
-def _stemmer(algorithm: str) -> snowballstemmer.Stemmer:
+def _stemmer(algorithm: str) -> Any:
+    import snowballstemmer  # not before a word is stemmed: it loads all its languages
+
     return snowballstemmer.stemmer(algorithm)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from crawler.cli.secrets import secret
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.assembly import AllConsumed, FetcherSide, OnPages, RunInputs, assemble
-from crawler.engine.crawl import Crawl
+from crawler.engine.crawl import AllConsumed, Crawl, OnPages, RunInputs
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
+from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -31,7 +31,7 @@ from crawler.frontier.sample_design import Drawn, Method
 from crawler.frontier.scope import Scope
 from crawler.inspect.sampling_frame import frame_answered_at
 from crawler.reasons import EndCode, RunEnd
-from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
+from crawler.sampling import design_of_settings, draw_seeds, load, of_list, require_drawable, without_strata
 from crawler.session.hooks import hooks_of, require_hooks
 from crawler.session.refusals import (
     request_signer,
@@ -107,7 +107,7 @@ async def crawl_session(
             sample=sample or Sample(),
             recorder=recorder,
         )
-        yield Crawl(assemble(inputs)), store
+        yield Crawl(inputs), store
 
 
 @asynccontextmanager
@@ -131,7 +131,7 @@ async def worker_session(
         lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
         async with fetcher_side(settings, clock, hooks, lease) as side:
             inputs = replace(run_inputs(settings, store, scope, clock, side), hooks=hooks)
-            yield Crawl(assemble(inputs)), store
+            yield Crawl(inputs), store
     finally:
         await store.leave(clock.now())
         await store.close()
@@ -332,13 +332,6 @@ async def require_draw_kept(store: Store, settings: Settings) -> None:
     )
 
 
-def of_list(settings: Settings) -> Settings:
-    """The settings of a crawl; a stratified sample requests nothing but drawn seeds."""
-    if not settings.sample.is_of_list:
-        return settings
-    return replace(settings, limits=replace(settings.limits, max_depth=0))
-
-
 async def _sample(
     store: Store, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
 ) -> Sample | None:
@@ -497,7 +490,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
         ),
-        discovery=settings.discovery,
+        discovery=replace(settings.discovery, soft_404=settings.compares_soft_404s),
         kept_headers=settings.store.headers,
         revisit=settings.revisit,
         updates=settings.updates,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any
 
 from crawler.engine.operator import blocked_sites
+from crawler.engine.readmission import WIDENED, readmit
 from crawler.errors import Setting, UsageError
 from crawler.fields.declaration import Of
 from crawler.formatting import many
@@ -27,17 +28,6 @@ _BATCH = 5000
 _OUT_OF_SCOPE = (ReasonCode.SCOPE, ReasonCode.PATTERN, ReasonCode.DEPTH, ReasonCode.CONTACT, ReasonCode.TRAP)
 #: The reasons of URLs whose sites could not be asked. If a setting behind them changes, these sites are asked again.
 _UNREACHED = (ReasonCode.ADDRESS, ReasonCode.CERTIFICATE, ReasonCode.NO_NAME)
-#: The reasons of URLs that new seeds may bring back, since the scope widens with them.
-_WIDENED = frozenset(
-    {
-        ReasonCode.SCOPE,
-        ReasonCode.PATTERN,
-        ReasonCode.DEPTH,
-        ReasonCode.MIRROR,
-        ReasonCode.MIRROR_CYCLE,
-        *FRAME_CODES,
-    }
-)
 
 
 async def begin(
@@ -143,26 +133,10 @@ async def rescope(
         codes.difference_update(FRAME_CODES)
     frame_changed = not codes.isdisjoint(FRAME_CODES)
     if new_seeds:
-        codes |= _WIDENED
+        codes |= WIDENED
     if new_seeds or frame_changed:
         await store.samples.reopen()
-    if not codes:
-        return left_out, 0
-    lifted, after = 0, -1
-    while rows := await store.excluded(after, _BATCH):
-        after = rows[-1][0]
-        again, blocked = [], []
-        for number, url, code, depth, itself in rows:
-            if code in codes:
-                refusal = scope.refusal(url, depth, is_seed=itself)
-                if refusal is None:
-                    again.append(number)
-                elif refusal.code is ReasonCode.BLOCKED:  # no other rule refuses it
-                    blocked.append((number, refusal))
-        await store.requeue(again)
-        await store.exclude(blocked)
-        lifted += len(again)
-    return left_out, lifted
+    return left_out, await readmit(store, scope, codes)
 
 
 def _deciding(codes: Iterable[ReasonCode]) -> Iterator[str]:

@@ -32,15 +32,24 @@ _OF_HOSTS = (
 )
 _SECOND_URL = re.compile(r"([,;|]\s*|\s+)https?:/", re.IGNORECASE)
 _SCHEMES = ("https", "http")
-_SLASHES = re.compile(r"(https?:)([/\\]*)", re.IGNORECASE)
-_NO_COLON = re.compile(r"(https?)([;,.]?)//", re.IGNORECASE)
-_TWO_SCHEMES = re.compile(r"(https?://)https?:?//", re.IGNORECASE)
-_COMMA_IN_HOST = re.compile(r"https?://[^/?#,]+(?=,\w)", re.IGNORECASE)
 _PORT = re.compile(r"https?://[^/?#]*?:(?=([0-9]+)(?:[/?#]|$))", re.IGNORECASE)
 _MAX_PORT = 65535
-_IN_QUOTES = re.compile(  # as mail, CSV and word processors write
-    r"""[<("'\[“”„‘’‚«»]+(https?:/[^<>"'“”‘’«»]*?)[>)"'\]“”‘’«»]+(?:[,;].*)?""", re.IGNORECASE
-)
+#: What a line with a mistake looks like, what is wrong with it, and the line as it was perhaps meant. The mistake is
+#: where the second group begins. The last one is as mail, CSV and word processors write.
+_MISTAKES = [
+    (re.compile(pattern, re.IGNORECASE), wrong, meant)
+    for pattern, wrong, meant in (
+        (r"(https?:)(?!//(?![/\\]))([/\\]*)(.*)", r"not // but '\2'", r"\1//\3"),
+        (r"(https?)([;,.]?)(//.*)", "no : before //", r"\1:\3"),
+        (r"(https?://)(https?:?//.*)", "http:// or https:// twice", r"\2"),
+        (r"(https?://[^/?#,]+)(,)(\w.*)", "a comma in the host", r"\1.\3"),
+        (
+            r"""()([<("'\[“”„‘’‚«»]+)(https?:/[^<>"'“”‘’«»]*?)[>)"'\]“”‘’«»]+(?:[,;].*)?""",
+            "in brackets or quotes",
+            r"\3",
+        ),
+    )
+]
 
 
 class _Mistake(NotCrawlable):
@@ -239,21 +248,13 @@ def _seed(text: str) -> str:
     """
     joined = _SECOND_URL.search(text)
     if joined and (joined[1].isspace() or "?" not in text[: joined.start()]):  # a query may hold URLs
-        meant = _SECOND_URL.sub(lambda found: f"\n{found[0][len(found[1]) :]}", text).split("\n")
-        raise _Mistake(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line", meant)
-    if (slashes := _SLASHES.match(text)) and slashes[2] != "//":
-        written = f"{slashes[1]}//{text[slashes.end() :]}"
-        raise _Mistake(f"column {slashes.end(1) + 1}: not // but '{slashes[2]}'", [written])
-    if no_colon := _NO_COLON.match(text):
-        raise _Mistake(f"column {no_colon.end(1) + 1}: no : before //", [f"{no_colon[1]}:{text[no_colon.end(2) :]}"])
-    if doubled := _TWO_SCHEMES.match(text):
-        raise _Mistake(f"column {doubled.end(1) + 1}: http:// or https:// twice", [text[doubled.end(1) :]])
-    if comma := _COMMA_IN_HOST.match(text):
-        raise _Mistake(f"column {comma.end() + 1}: a comma in the host", [f"{comma[0]}.{text[comma.end() + 1 :]}"])
+        urls = _SECOND_URL.sub(lambda found: f"\n{found[0][len(found[1]) :]}", text).split("\n")
+        raise _Mistake(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line", urls)
     if (port := _PORT.match(text)) and int(port[1][:9]) > _MAX_PORT:
         raise _Mistake(f"column {port.end() + 1}: no port is higher than {_MAX_PORT}")
-    if quoted := _IN_QUOTES.fullmatch(text):
-        raise _Mistake("in brackets or quotes", [quoted[1]])
+    for pattern, wrong, meant in _MISTAKES:
+        if found := pattern.fullmatch(text):
+            raise _Mistake(f"column {found.start(2) + 1}: {found.expand(wrong)}", [found.expand(meant)])
     try:
         url = canonicalise(text)
     except NotCrawlable as error:
@@ -268,5 +269,8 @@ def _seed(text: str) -> str:
         bare = without_userinfo(text, "")
         raise _Mistake(str(error), [bare] if bare != text else [f"{scheme}://{rest}" for scheme in near]) from None
     if not text.isprintable() or " " in text:
-        raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")
+        first = text.split(maxsplit=1)[0]  # it was meant if it is a whole site, with words about it behind it
+        is_site = "//" in first and "/" not in first.partition("//")[2].rstrip("/")
+        wrong = f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20"
+        raise _Mistake(wrong, [first] if is_site else ())
     return url

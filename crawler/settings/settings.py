@@ -463,10 +463,14 @@ class Settings:
     )
 
     @property
+    def compares_soft_404s(self) -> bool:
+        """Whether pages are compared with the answer of their site to a path that cannot exist."""
+        return self.discovery.soft_404 or self.sample.size is not None
+
+    @property
     def requests_before_pages(self) -> int:
         """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
-        soft_404 = self.discovery.soft_404 or self.sample.size is not None
-        return 1 + self.discovery.sitemaps + self.robots.tdmrep + soft_404 + self.updates.rup
+        return 1 + self.discovery.sitemaps + self.robots.tdmrep + self.compares_soft_404s + self.updates.rup
 
     @property
     def lease_s(self) -> float:

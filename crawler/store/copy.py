@@ -16,71 +16,17 @@ from typing import TYPE_CHECKING, Any
 from xxhash import xxh3_64
 
 from crawler.errors import StoreError, UsageError
+from crawler.store.sql.tables import tables
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-#: Every table with its key; a table comes after those that it names. One without a key has a row or two.
-TABLES: dict[str, tuple[str, ...]] = {
-    "run": ("id",),
-    "worker": ("id",),
-    "politeness_group": ("id",),
-    "robots_text": ("id",),
-    "site": ("id",),
-    "robots_copy": ("id",),
-    "body": ("id",),
-    "hash_key": ("id",),
-    "url": ("id",),
-    "preference_set": ("id",),
-    "tls": ("id",),
-    "answer": ("id",),
-    "frontier": ("site_id", "due_at", "depth", "url_id"),
-    "page": ("url_id",),
-    "link": ("source", "target"),
-    "request": ("id",),
-    "mirror": ("site",),
-    "agent_server": ("site_id", "line"),
-    "site_file": ("site_id", "path"),
-    "rank": ("url_id",),
-    "site_rank": ("site_id",),
-    "text_signature": ("url_id",),
-    "site_template": ("site_id",),
-    "near_duplicate": ("url_id",),
-    "computation": ("name",),
-    "change_under_way": (),
-    "bucket": ("number",),
-    "outgoing": ("id",),
-    "page_version": ("url_id", "version"),
-    "body_to_drop": ("body_id",),
-    "revisit": ("url_id",),
-    "revisit_budget": ("site_id",),
-    "hint_record": ("site_id", "source"),
-    "rup_offer": ("site",),
-    "rup_server": ("site",),
-    "rup_mail": ("id",),
-    "control": ("id",),
-    "adopted_host": ("host",),
-    "skipped_seed": ("source", "line"),
-    "sample_draw": ("number",),
-    "sample": ("draw",),
-    "frame_url": ("url_id",),
-}
-#: Tables that are not copied: the record of the copy, tables that the target makes anew, the signs of life of workers,
-#: and the internal tables of the database.
+#: Tables that are not copied: the record of the copy, what the target makes anew, and what belongs to workers.
 NOT_COPIED = frozenset(
-    {
-        "store_copy",
-        "main_text",
-        "body_location",
-        "object_to_delete",
-        "heartbeat",
-        "store_version",
-        "request_number",
-        "offer",
-        "unread_answer",
-        "robots_wait",
-    }
+    {"store_copy", "main_text", "body_location", "object_to_delete", "heartbeat", "unread_answer", "robots_wait"}
 )
+#: Every other table with its key. One without a key has a row or two.
+TABLES = {name: table.key for name, table in tables("sqlite").items() if name not in NOT_COPIED}
 #: Tables whose rows never change, and that get rows with higher keys only.
 _GROWING = frozenset({"robots_text", "body", "request"})
 #: The rows that are copied of a table, if not all.
@@ -161,7 +107,7 @@ async def _begin_update(source: Store, target: Store) -> None:
 async def _copy(source: Store, target: Store, table: str, on_progress: OnProgress) -> int:
     """Copy the rows of a table that come after those that are there; returns how many."""
     key = ", ".join(TABLES[table])
-    columns = await source.columns_of(table)
+    columns = list(tables("sqlite")[table].types)
     last: tuple[Any, ...] = ()
     if key:
         rows = await target.query(f"SELECT {key} FROM {table} ORDER BY {_downwards(table)} LIMIT 1")
@@ -200,7 +146,7 @@ async def _batches(rows: AsyncIterator[tuple[Any, ...]]) -> AsyncIterator[list[t
 
 async def _checksum(store: Store, table: str, on_progress: OnProgress) -> tuple[int, str]:
     """How many rows a table has, and a hash of them all, the same for both kinds of store."""
-    columns = sorted(await store.columns_of(table))
+    columns = sorted(tables("sqlite")[table].types)
     order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""
     digest, count = xxh3_64(), 0
     where = _COPIED.get(table, "TRUE")

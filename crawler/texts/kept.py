@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a search, which reads no text, loads no parser pool
     from crawler.texts.reader import ReadsTexts
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
-VERSION = 5
+VERSION = 6
 _LEVEL = 6  # of zstd: a seventh less than level 1, in 0.2 ms more
 _SQL = load_statements("crawler.texts")
 
@@ -64,7 +64,7 @@ async def texts_of(
         else:
             texts[document] = text
     if unknown:
-        read = await _read(store, reader, unknown)
+        read = await _read(store, reader, unknown, contents=for_export or store.results.keeps_contents)
         if not for_export:
             await store.results.keep_texts(
                 [KeptText(document.body_id, document.read_as, _packed(text)) for document, text in read.items()]
@@ -81,7 +81,7 @@ async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
 
 
 async def _read(
-    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument]
+    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument], *, contents: bool
 ) -> dict[StoredDocument, MainText]:
     bodies = await store.bodies.get(document.body_id for document in documents)
 
@@ -92,7 +92,7 @@ async def _read(
         except TextUnread as unread:
             text = MainText("", "", note=str(unread))
         try:
-            return replace(text, content=await reader.content(*question))
+            return replace(text, content=await reader.content(*question)) if contents else text
         except TextUnread as unread:
             return replace(text, content=Content("", "", note=str(unread)))
 

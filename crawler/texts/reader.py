@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.text_messages import MAX_CPU_S, ContentQuestion, TextQuestion, TextUnread
 from crawler.model import Reading
 from crawler.page.texts import Content, MainText
+
+if TYPE_CHECKING:
+    from crawler.engine.parser_pool import ParserPool
 
 __all__ = ["ReadsTexts", "TextReader", "TextUnread"]
 
@@ -35,7 +37,15 @@ class TextReader:
 
     def __init__(self, max_cpu_s: float = MAX_CPU_S) -> None:
         self._max_cpu_s = max_cpu_s
-        self._pool = ParserPool(ReadingOptions("", Reading.STRICT), default_parsers(1))
+        self._made: ParserPool | None = None
+
+    @property
+    def _pool(self) -> ParserPool:
+        if self._made is None:  # most commands find all texts in the store, and start faster without the parsers
+            from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
+
+            self._made = ParserPool(ReadingOptions("", Reading.STRICT), default_parsers(1))
+        return self._made
 
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         """The text as :func:`crawler.page.main_text.main_text` reads it."""
@@ -49,4 +59,5 @@ class TextReader:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._pool.close()
+        if self._made is not None:
+            await self._made.close()

@@ -9,10 +9,8 @@ does.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from crawler.model import Failed, NotModified, Purpose, Recorded
+from crawler.model import Failed, NotModified, Recorded
 from crawler.reasons import ErrorKind
 from crawler.warc.records import (
     REQUEST,
@@ -27,35 +25,15 @@ from crawler.warc.records import (
     warc_fields,
 )
 
-_PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
+_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _HEAD = re.compile(rb"HTTP/[0-9.]+ +[1-9][0-9][0-9][ \r\n].*?\r?\n\r?\n", re.DOTALL)
 _LENGTH = re.compile(rb"(?<=\n)(Content-Length)(?=[ \t]*:)", re.IGNORECASE)
 _FRAMING = re.compile(rb"(?<=\n)(Content-Length|Content-Encoding|Transfer-Encoding)(?=[ \t]*:)", re.IGNORECASE)
 _CUT_SHORT = {ErrorKind.TRUNCATED: "disconnect", ErrorKind.TIMEOUT: "time", ErrorKind.TOO_LARGE: "length"}
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
-    """A payload that the archive contains completely: its digest, and the URL and date of its record."""
-
-    digest: str
-    url: str
-    date: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeRecords:
-    """The records of an exchange in order, and the payload that is new in the archive."""
-
-    records: list[bytes]
-    payload: Payload | None = None
-
-
-def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload | None]) -> ExchangeRecords:
-    """The records of one request: response or revisit, request, and metadata; those that apply.
-
-    ``seen`` returns the archived payload with a digest, if there is one.
-    """
+def records_of(recorded: Recorded, info_id: str) -> list[bytes]:
+    """The records of one request: response or revisit, request, and metadata; those that apply."""
     answer, exchange = recorded.answer, recorded.answer.exchange
     common = [("WARC-Target-URI", answer.url), ("WARC-Date", warc_date(answer.started_at))]
     common.append(("WARC-Warcinfo-ID", info_id))
@@ -63,10 +41,9 @@ def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload |
         common.append(("WARC-IP-Address", exchange.address))
     records: list[bytes] = []
     first = ""
-    payload = None
     if exchange is not None and (head := _head(recorded)):
         first = new_id()
-        kind, fields, block, payload = _answered(recorded, head, seen)
+        kind, fields, block = _answered(recorded, head)
         records.append(record(kind, first, [*common, *fields], block, RESPONSE))
     if exchange is not None:
         number = new_id()
@@ -75,7 +52,7 @@ def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload |
         first = first or number
     fields = common + ([("WARC-Concurrent-To", first)] if first else [])
     records.append(record("metadata", new_id(), fields, warc_fields(_said(recorded)), WARC_FIELDS))
-    return ExchangeRecords(records, payload)
+    return records
 
 
 def _head(recorded: Recorded) -> bytes:
@@ -85,31 +62,20 @@ def _head(recorded: Recorded) -> bytes:
     return head[0] if head else b""
 
 
-def _answered(
-    recorded: Recorded, head: bytes, seen: Callable[[str], Payload | None]
-) -> tuple[str, Fields, bytes, Payload | None]:
-    """Type, fields and block of the record of an answer, and its payload if no earlier record has the same."""
+def _answered(recorded: Recorded, head: bytes) -> tuple[str, Fields, bytes]:
+    """Type, fields and block of the record of an answer."""
     answer, exchange = recorded.answer, recorded.answer.exchange
     assert exchange is not None
     if isinstance(answer, NotModified):
-        profile = ("WARC-Profile", f"{_PROFILE}server-not-modified")
-        return "revisit", [profile, ("WARC-Refers-To-Target-URI", answer.url)], head, None
+        profile = ("WARC-Profile", _NOT_MODIFIED)
+        return "revisit", [profile, ("WARC-Refers-To-Target-URI", answer.url)], head
     body = exchange.response[len(head) :]
     if recorded.left_out and (body or not exchange.complete):
         reason = _CUT_SHORT.get(answer.kind, "unspecified") if isinstance(answer, Failed) else "unspecified"
-        return "response", [("WARC-Truncated", reason)], _renamed(head, _FRAMING), None
+        return "response", [("WARC-Truncated", reason)], _renamed(head, _FRAMING)
     if not exchange.complete:
-        return "response", [("WARC-Truncated", "length")], _renamed(head, _LENGTH) + body, None
-    payload = Payload(digest(body), answer.url, warc_date(answer.started_at))
-    fields = [("WARC-Payload-Digest", payload.digest)]
-    if not body or recorded.purpose is Purpose.ROBOTS:  # every robots.txt that was obeyed is archived in full
-        return "response", fields, exchange.response, None
-    before = seen(payload.digest)
-    if before is not None:
-        fields.append(("WARC-Profile", f"{_PROFILE}identical-payload-digest"))
-        fields += [("WARC-Refers-To-Target-URI", before.url), ("WARC-Refers-To-Date", before.date)]
-        return "revisit", fields, head, None
-    return "response", fields, exchange.response, payload
+        return "response", [("WARC-Truncated", "length")], _renamed(head, _LENGTH) + body
+    return "response", [("WARC-Payload-Digest", digest(body))], exchange.response
 
 
 def _renamed(head: bytes, names: re.Pattern[bytes]) -> bytes:

@@ -2,8 +2,7 @@
 
 An unfinished file is named ``….warc.gz.open``. Each record is one gzip member. :meth:`WarcFolder.record` returns when
 its records are on the disk; the crawl calls it before the commit, so the store never has a page that the archive lacks.
-After a crash, the next run truncates the file after its last complete record and renames it. ``payloads.sqlite`` in the
-folder lists the archived payloads, for revisit records. If it is deleted, repeated payloads are archived again.
+After a crash, the next run truncates the file after its last complete record and renames it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import sqlite3
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -26,20 +24,15 @@ from crawler.clock import Clock
 from crawler.errors import StoreError, StoreFull, SystemFull, UsageError
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
-from crawler.private_files import PRIVATE, make_private, private
+from crawler.private_files import PRIVATE, private
 from crawler.shortages import NO_SPACE, SYSTEM_IS_FULL
-from crawler.store.statements import load_statements
-from crawler.warc.exchange import Payload, records_of
+from crawler.warc.exchange import records_of
 from crawler.warc.records import gzip_member, warcinfo
-
-_SQL = load_statements("crawler.warc")
 
 MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"
 _OPEN = ".open"  # appended while the file is unfinished
 _OURS = re.compile(r"crawl-\d{14}-\d{5,}\.warc\.gz\.open", re.ASCII)  # other programs may have files in the folder
-#: The result codes of SQLite for a disk without room.
-_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _PIECE = 1 << 14
 _DESCRIPTION = (
     "Every request of the crawl, robots.txt included, and its answer, octet by octet as they were transferred "
@@ -104,7 +97,6 @@ class WarcFolder:
             for path in sorted(self._folder.iterdir()):
                 if _OURS.fullmatch(path.name) and path.is_file():
                     repair(path)
-            self._payloads = _Payloads(self._folder / "payloads.sqlite")
         except Timeout:
             raise UsageError(
                 "another crawl is recording into it; choose another folder",
@@ -115,11 +107,6 @@ class WarcFolder:
             self._lock.release()
             raise UsageError(
                 f"cannot be written: {error.strerror or error}", key="output.warc", value=str(self._folder)
-            ) from None
-        except sqlite3.Error as error:
-            self._lock.release()
-            raise UsageError(
-                f"payloads.sqlite: {error}; you may delete it", key="output.warc", value=str(self._folder)
             ) from None
         self._began = self._clock.now()
 
@@ -134,14 +121,12 @@ class WarcFolder:
                     self._add(recorded)
                 if self._file is not None:
                     self._file.sync()
-                self._payloads.keep()
-            except (OSError, sqlite3.Error) as error:
-                is_full = _is_full(error) and self._undo(kept)
+            except OSError as error:
+                is_full = error.errno in NO_SPACE | SYSTEM_IS_FULL and self._undo(kept)
                 self._failed = not is_full
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-                is_system = is_full and isinstance(error, OSError) and error.errno in SYSTEM_IS_FULL
+                is_system = is_full and error.errno in SYSTEM_IS_FULL
                 raise (SystemFull if is_system else StoreFull if is_full else StoreError)(
-                    f"{reason}; what was committed is kept, make room and run the same command again",
+                    f"{error.strerror or error}; what was committed is kept, make room and run the same command again",
                     key="output.warc",
                     value=str(self._folder),
                 ) from error
@@ -154,13 +139,12 @@ class WarcFolder:
     def _undo(self, kept: int) -> bool:
         """Take back a batch: the file has its first ``kept`` octets, or goes. Whether that was possible."""
         try:
-            self._payloads.undo()
             if self._file is not None and kept:
                 self._file.cut(kept)
             elif self._file is not None:
                 self._file.remove()
                 self._file = None
-        except (OSError, sqlite3.Error):
+        except OSError:
             return False
         return True
 
@@ -168,10 +152,7 @@ class WarcFolder:
         if self._file is None:
             self._file = self._next_file()
             self._file.write([self._file.info])
-        made = records_of(recorded, self._file.info_id, self._payloads.find)
-        self._file.write(made.records)
-        if made.payload is not None:
-            self._payloads.add(made.payload)
+        self._file.write(records_of(recorded, self._file.info_id))
 
     def _next_file(self) -> _File:
         began = datetime.fromtimestamp(self._began, UTC)
@@ -190,7 +171,6 @@ class WarcFolder:
                 elif self._file is not None:
                     self._file.finish()
             finally:
-                self._payloads.close()
                 self._lock.release()
 
 
@@ -240,48 +220,6 @@ class _File:
     def abandon(self) -> None:
         """Close the file as it is; the next run repairs it."""
         self._file.close()
-
-
-class _Payloads:
-    """The archived payloads, in a database of their own."""
-
-    def __init__(self, path: Path) -> None:
-        make_private(path)
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
-            self._db.executescript(_SQL["open"])
-            self._db.execute("BEGIN")
-        except BaseException:
-            self._db.close()
-            raise
-
-    def find(self, digest: str) -> Payload | None:
-        row = self._db.execute(_SQL["find"], {"digest": digest}).fetchone()
-        return None if row is None else Payload(*row)
-
-    def add(self, payload: Payload) -> None:
-        row = {"digest": payload.digest, "url": payload.url, "date": payload.date}
-        self._db.execute(_SQL["add"], row)
-
-    def keep(self) -> None:
-        """Commit the added payloads. Call it when their records are on the disk."""
-        self._db.execute("COMMIT")
-        self._db.execute("BEGIN")
-
-    def undo(self) -> None:
-        """Forget the payloads that were added since :meth:`keep`."""
-        if self._db.in_transaction:  # SQLite has ended it after some errors
-            self._db.execute("ROLLBACK")
-        self._db.execute("BEGIN")
-
-    def close(self) -> None:
-        self._db.close()
-
-
-def _is_full(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in NO_SPACE | SYSTEM_IS_FULL
-    return getattr(error, "sqlite_errorcode", None) in _NO_ROOM
 
 
 def repair(path: Path) -> None:

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.terminal_theme import MONOKAI
 
-from crawler.demo.show import run_demo
+from crawler.demo.commands import run_demo
 
 OUT = Path(__file__).with_name("live.svg")
 COLUMNS = 88

@@ -39,6 +39,9 @@ def run(options: argparse.Namespace) -> list[Row]:
             ["status", "--db", str(db)],
             ["why", shown["promises"][0]["site"], "--db", str(db)],
             ["search", "library", "--db", str(db)],
+            ["export", "jsonl", "out.jsonl", "--db", str(db)],
+            ["index", "--db", str(db)],
+            ["audit", "--db", str(db)],
         )
         rows = []
         for command in commands:

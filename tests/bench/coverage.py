@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from crawler.frontier.sample_design import SitesBy, draw_sites, number_of
 from crawler.sampling.estimators import Estimate, Sample
-from crawler.sampling.random_walk import UndirectedGraph, walk
+from crawler.sampling.random_walk import undirected, walk
 from crawler.sampling.survey import Measure, Unit
 from tests.bench.table import Row
 
@@ -59,7 +59,7 @@ class Web:
         inside = start[self.site[source]] + (chance.random(len(source)) * sizes[self.site[source]]).astype(int)
         far = chance.integers(0, self.pages, len(source))
         self.counted = np.random.default_rng(5).random(self.pages) < 0.7
-        self.graph = UndirectedGraph.of(self.pages, source, np.where(chance.random(len(source)) < 0.9, inside, far))
+        self.graph = undirected(self.pages, source, np.where(chance.random(len(source)) < 0.9, inside, far))
 
 
 WEBS: dict[str, Callable[[], Web]] = {

@@ -118,7 +118,7 @@ def _is_held(pair: tuple[str, str, bool]) -> bool:
 def _text(path: Path) -> Text:
     html = path.read_bytes()
     title = LexborHTMLParser(html).css_first("title")
-    return text_of(title and title.text(), main_text(html, None, "text/html").text)
+    return text_of(title and title.text(), main_text(html, None, "text/html"))
 
 
 def _find(store: Path) -> Spent:

@@ -119,7 +119,7 @@ class _Events:
             for ticket in asking:
                 match bench.ask(ticket, self._now, self._at[ticket.group]):
                     case Go():
-                        until = bench.done(ticket, self._now, PauseFacts(self._now, self._now, 200), 1, None).next_at
+                        until = bench.done(ticket, self._now, PauseFacts(self._now, self._now, 200), None).next_at
                     case GiveBack(until):
                         pass
                     case Wait(until) if self._now < until < float("inf"):

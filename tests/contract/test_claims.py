@@ -341,7 +341,7 @@ async def test_the_addresses_of_a_domain_follow_one_another(harness: Harness) ->
     first, other = "https://d.test/", "https://www.d.test/"
     await harness.store.add_seeds([(first, None), (B, None)], {first})
     await harness.store.prepare(None)
-    assert set(await harness.store.scope_urls()) == {B, *(each.url for each in addresses(first))}
+    assert set(await harness.store.scope_urls()) == {B, *addresses(first)}
     for here, there, hops in ((first, other, 2), (other, first, 0), (first, other, 2)):
         (claim,) = (claim for claim in await harness.claim() if here in queued_urls([claim]))
         (queued,) = claim.urls

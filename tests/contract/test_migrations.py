@@ -201,9 +201,9 @@ async def test_a_database_is_not_migrated_under_a_worker_and_readers_may_read_it
     with pytest.raises(StoreInUse, match="stop all workers"):
         await PostgresStore.open(url, read_only=True)
     await harness.close()
-    postgres.psql("UPDATE worker SET ended_at = 1", name)
+    postgres.psql("UPDATE worker SET ended_at = 1", database=name)
     await (await PostgresStore.open(url, read_only=True)).close()
-    assert postgres.psql(f"SET ROLE {role}; SELECT count(*) FROM pages", name).strip() == "0"
+    assert postgres.psql(f"SET ROLE {role}; SELECT count(*) FROM pages", database=name).strip() == "0"
 
 
 async def test_a_store_from_before_0_2_0_says_how_its_urls_are_carried_over(db_path: Path, postgres: Cluster) -> None:
@@ -212,7 +212,7 @@ async def test_a_store_from_before_0_2_0_says_how_its_urls_are_carried_over(db_p
         db.execute("PRAGMA user_version = 1")
     db.close()
     url = postgres.make_store()
-    postgres.psql("UPDATE store_version SET version = 1", postgres.name_in(url))
+    postgres.psql("UPDATE store_version SET version = 1", database=postgres.name_in(url))
     for opening in (SqliteStore.open(db_path), PostgresStore.open(url)):
         with pytest.raises(StoreVersionError, match=r"before 0\.2\.0.*export the view urls"):
             await opening

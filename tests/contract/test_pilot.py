@@ -25,7 +25,7 @@ async def test_a_pilot_has_the_requests_and_the_frame_of_each_site(harness: Harn
     pilot = await read_pilot(harness.store, dict([variable_of("one=1")]), NOW)
     assert pilot.seeds == [A]
     assert pilot.sites == {A[:-1]: PilotSite(requests=1, frame=4, held=3)}
-    assert (pilot.requests_per_drawn, pilot.drawn.sites) == (1.0, [A[:-1]])
+    assert (pilot.requests_per_drawn, pilot.requests, pilot.drawn.sites) == (1.0, 2, [A[:-1]])
     assert pilot.answer_s == pytest.approx(0.5)
     assert [measure.values for measure in pilot.drawn.measures if measure.what == "one"] == [[1.0]]
     assert pilot.drawn.sample.weight[0] == pytest.approx(4)

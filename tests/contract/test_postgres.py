@@ -38,7 +38,7 @@ async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgr
     url = postgres.make_database()
     with pytest.raises(UsageError, match="no crawl store"):
         await open_and_close(url, may_make=False)
-    postgres.psql("CREATE TABLE accounts (money int)", postgres.name_in(url))
+    postgres.psql("CREATE TABLE accounts (money int)", database=postgres.name_in(url))
     with pytest.raises(UsageError, match="other tables"):
         await open_and_close(url)
     with pytest.raises(UsageError, match="does not exist"):
@@ -48,7 +48,7 @@ async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgr
         await open_and_close(postgres.url("latin"))
     newer = postgres.make_database()
     await open_and_close(newer)
-    postgres.psql("UPDATE store_version SET version = 999", postgres.name_in(newer))
+    postgres.psql("UPDATE store_version SET version = 999", database=postgres.name_in(newer))
     with pytest.raises(StoreVersionError, match="another version of the crawler"):
         await open_and_close(newer)
 
@@ -511,14 +511,15 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
         await second.close()
 
 
-async def test_a_full_disk_of_the_server_is_waited_for_as_a_lost_database(postgres: Cluster) -> None:
+@pytest.mark.parametrize("condition", ["disk_full", "deadlock_detected", "serialization_failure"])
+async def test_a_statement_that_may_succeed_later_is_retried(postgres: Cluster, condition: str) -> None:
     store, other, _ = await two_workers(postgres.make_store(), reconnect_s=60)
     try:
         left = iter([True, True])
 
         async def write() -> int:
             if next(left, False):
-                await store._reader.execute("DO $$ BEGIN RAISE disk_full; END $$")
+                await store._reader.execute(f"DO $$ BEGIN RAISE {condition}; END $$")
             return 7
 
         assert await store._retry(write) == 7

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
-from crawler.frontier.operator import BLOCKED, Command
 from crawler.inspect.seeds import Outcome as Became
 from crawler.inspect.seeds import Seed, read_ledger
-from crawler.model import State
+from crawler.model import RobotsAction, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.store.rows import SkippedSeed
-from tests.contract.test_control import give
 from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
 from tests.reasons import reason
 from tests.records import replace
@@ -98,16 +95,16 @@ async def test_the_skipped_lines_of_a_list_are_those_of_its_last_reading(harness
 
 
 @pytest.mark.parametrize(
-    ("status", "outcome"),
+    ("status", "outcome", "given_up"),
     [
-        ("dns_no_name", Became.NO_SUCH_HOST),
-        ("connect", Became.SILENT),
-        ("timeout", Became.SILENT),
-        ("503", Became.DEFERRED),
+        ("dns_no_name", Became.NO_SUCH_HOST, Became.NO_SUCH_HOST),
+        ("connect", Became.SILENT, Became.SILENT),
+        ("timeout", Became.SILENT, Became.SILENT),
+        ("503", Became.DEFERRED, Became.BAD_ANSWER),
     ],
 )
 async def test_a_seed_without_an_answer_so_far_says_what_was_seen(
-    harness: Harness, status: str, outcome: Became
+    harness: Harness, status: str, outcome: Became, given_up: Became
 ) -> None:
     await harness.seed(A)
     ((site,),) = [claim.sites.values() for claim in await harness.claim()]
@@ -115,14 +112,9 @@ async def test_a_seed_without_an_answer_so_far_says_what_was_seen(
     await harness.news(site.id, site.name, copy)
     (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
     assert (seed.outcome, seed.robots_problem, seed.robots_attempts) == (outcome, "what was seen", 2)
-
-
-async def test_a_blocked_seed_names_the_block_that_the_command_lifts(harness: Harness, tmp_path: Path) -> None:
-    urls = ["http://127.0.0.1:8098/", "http://127.0.0.1:8099/"]
-    await harness.store.add_seeds([(urls[0], None), (urls[1], BLOCKED)])
-    await give(harness, tmp_path, Command.BLOCK, "http://127.0.0.1:8099")
-    seeds = {seed.url: seed for seed in (await read_ledger(harness.store, "c.db", harness.now)).seeds}
-    assert seeds[urls[1]].remedy("c.db") == "crawler control unblock http://127.0.0.1:8099 --db c.db"
+    await harness.news(site.id, site.name, replace(copy, action=RobotsAction.GIVEN_UP))
+    (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
+    assert (seed.outcome, seed.reason_code) == (given_up, ReasonCode.ROBOTS_GIVEN_UP), "before its URL is claimed"
 
 
 async def test_a_wait_names_the_site_that_a_block_would_leave_out(harness: Harness) -> None:
@@ -173,4 +165,3 @@ async def test_a_walled_seed_is_told_from_a_silent_one(harness: Harness, state: 
     await harness.finish(claim, Outcome(claim.urls[0], state, Reason(code, "evidence")))
     (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
     assert seed.outcome is Became.WALLED
-    assert seed.remedy("c.db") == f"crawler why {A} --db c.db"

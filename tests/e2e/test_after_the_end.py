@@ -15,7 +15,6 @@ from crawler.demo.pages import Page, plain
 from crawler.engine.parser_pool import ParserPool
 from crawler.errors import StoreError
 from crawler.run import execution
-from crawler.run.minute_log import MinuteLog
 from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
 from tests.command import LOOPBACK, forking_python, here
@@ -40,7 +39,6 @@ def run_and_fail(work: Coroutine[Any, Any, int]) -> int:
 
 
 STEPS = [
-    pytest.param(MinuteLog, "__aexit__", broken, id="the log of minutes"),
     pytest.param(execution, "print_summary", closed, id="what is printed"),
     pytest.param(execution, "run_async", run_and_fail, id="the event loop"),
     pytest.param(execution, "describe_first_matches", broken, id="what is told"),

@@ -52,8 +52,6 @@ def refused(*arguments: str | Path, stdin: bytes = b"", mistakes: int = 1) -> st
         (["--db", "no/such/folder/crawl.db"], "the folder no/such/folder does not exist"),
         (["--config", "none.toml"], "configuration none.toml: No such file or directory"),
         (["--dely", "3"], "No such option"),
-        (["--depth", "3"], "Did you mean --max-depth?"),
-        (["-o", "items.json"], "`crawler export` writes files after the crawl"),
         (["--per", "site", "--seed", "3"], "--per, --seed without --sample: say how many URLs to draw"),
         (["--method", "uniform"], "--method without --sample: "),
         (["--seeds", "none.txt"], "--seeds none.txt: No such file or directory"),

@@ -440,11 +440,11 @@ class Team:
 
 
 @pytest.fixture(scope="module")
-def team(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+def team(shared_postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     """It lasts for minutes; the last test of it stops it."""
     folder = tmp_path_factory.mktemp("team")
     (folder / "c.toml").write_text(HASTY.replace("delay = 0.05", "delay = 0.5"))
-    db = postgres.make_store()
+    db = shared_postgres.make_store()
     sites = {"a.test": long_site(), "b.test": long_site()}
     with LoopbackWeb(sites) as web, pytest.MonkeyPatch.context() as patched:
         patched.setenv("PGPASSWORD", "hush")

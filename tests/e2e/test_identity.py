@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawler.identity.directory import directory
 from crawler.identity.keys import read
+from crawler.identity.publish import directory
 from crawler.settings.settings import SignatureForm
 from tests.botgate import needs_botgate, verdict
 from tests.command import HASTY, LOOPBACK, Ended, crawler, here
@@ -115,7 +115,7 @@ def test_two_workers_on_postgresql_sign_every_request(
     db = postgres.make_store()
     _judge(server, tmp_path, key, run(server, tmp_path, key, "--workers", "2", db=db))
     d = json.loads(key.read_text())["keys"][0]["d"]
-    settings = postgres.psql("SELECT settings FROM run", urlsplit(db).path.removeprefix("/"))
+    settings = postgres.psql("SELECT settings FROM run", database=urlsplit(db).path.removeprefix("/"))
     assert "identity.jwks" in settings
     assert d not in settings
 

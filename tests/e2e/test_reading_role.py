@@ -34,12 +34,12 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+def crawled(shared_postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     """Two pages, with a search index and ranks. No test changes them; each has a role of its own."""
     folder = tmp_path_factory.mktemp("crawl")
     config = folder / "c.toml"
     config.write_text(HASTY)
-    db = postgres.make_store()
+    db = shared_postgres.make_store()
     site = {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}
     with LoopbackWeb({"a.test": site}) as web:
         seed = web.url("a.test")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -101,8 +102,10 @@ def test_a_sample_that_is_finished_is_told_again_without_a_request(
     assert first.code == 0, first
     before = len(standing.log)
     again = store.run(*DESIGNS[design])
-    assert again.out.partition("Sample:")[2] == first.out.partition("Sample:")[2]
+    told = first.out.partition("Sample:")[2]
+    assert again.out.partition("Sample:")[2] == told
     assert len(standing.log) == before
+    assert not re.search(r"\b0 (URL|site|page)s\b", told), "a limitation is told that the sample does not have"
 
 
 def test_another_size_holds_the_smaller_sample(store: Sampled) -> None:
@@ -202,21 +205,14 @@ TOTALS = {
 }
 
 
-@pytest.mark.parametrize("what", SHARES)
-def test_the_shares_of_the_whole_frame_are_exact(what: str, everything: Sampled) -> None:
-    found = by_what(everything.sample())[what]
-    assert (found["low"], found["high"]) == pytest.approx((SHARES[what], SHARES[what]))
-
-
-@pytest.mark.parametrize("what", TOTALS)
-def test_the_totals_of_the_whole_frame_are_exact(what: str, everything: Sampled) -> None:
-    total = by_what(everything.sample())[what]["total"]
-    assert (total["low"], total["value"], total["high"]) == pytest.approx((TOTALS[what],) * 3)
-
-
-def test_the_sizes_of_the_whole_frame_are_exact(everything: Sampled) -> None:
-    ((mean, octets),) = everything.query("SELECT avg(body_bytes), sum(body_bytes) FROM pages")
+def test_the_estimates_of_the_whole_frame_are_exact(everything: Sampled) -> None:
     found = by_what(everything.sample())
+    for what, share in SHARES.items():
+        assert (found[what]["low"], found[what]["high"]) == pytest.approx((share, share)), what
+    for what, number in TOTALS.items():
+        total = found[what]["total"]
+        assert (total["low"], total["value"], total["high"]) == pytest.approx((number,) * 3), what
+    ((mean, octets),) = everything.query("SELECT avg(body_bytes), sum(body_bytes) FROM pages")
     assert found["size"]["value"] == pytest.approx(mean)
     total = found["size"]["total"]
     assert (total["low"], total["value"], total["high"]) == pytest.approx((octets,) * 3)
@@ -249,9 +245,13 @@ async def test_a_sample_from_python(web: LoopbackWeb, tmp_path: Path) -> None:
 
 def test_the_estimates_are_published_as_a_figure_and_a_table(everything: Sampled, tmp_path: Path) -> None:
     figure, table = tmp_path / "estimates.svg", tmp_path / "estimates.csv"
-    assert everything.ask("sample", "--out", figure, "--out", table).code == 0
+    only = ("--only", "links per", "--only", "answer 404 (URLs")
+    assert everything.ask("sample", "--out", figure, "--out", table, *only).code == 0
     assert b"links per page" in figure.read_bytes()
-    assert len(table.read_text().splitlines()) > len(everything.sample()["estimates"])
+    rows = [line.partition(",")[0] for line in table.read_text().splitlines()]
+    assert rows == ["quantity", "answer 404", "links per page", "total: answer 404", "total: links"]
+    refused = everything.ask("sample", "--only", "such")
+    assert (refused.code, "no estimate is named so" in refused.err) == (2, True)
 
 
 # --- two stages -----------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_the_appendix_repeats_both_stages(staged: Sampled, tmp_path: Path) -> No
     design = folder / "tables" / "design.csv"
     design.write_text(design.read_text().replace(",2,size", ",1,size"))
     again = here("audit", "--appendix", folder)
-    assert (again.code, "the frame does not give it" in again.out) == (1, True), again
+    assert (again.code, "(0.0, 0.0) by the frame" in again.out) == (1, True), again
 
 
 # --- runs that would drop the sample --------------------------------------------------------------

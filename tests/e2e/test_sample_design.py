@@ -81,7 +81,7 @@ def test_a_design_draws_what_its_options_draw(loopback: LoopbackWeb, tmp_path: P
     text = design.read_text()
     assert "# Frame: 2 seeds of " in text
     assert "what is within 1 link of them, on the hosts of its seeds" in text.replace("\n# ", " ")
-    assert "# Draw: the 6 URLs of each site with the smallest keys" in text
+    assert "# Draw: 6 URLs of each site (scheme, host, port), or all that it has, with equal probabilities" in text
     assert tomllib.loads(text)["politeness"]["delay"] == tomllib.loads(HASTY)["politeness"]["delay"]
     assert ok("sample", "design", "--config", design).out == text
     ok("run", *options, *LOOPBACK, "--db", tmp_path / "options.db")
@@ -97,7 +97,6 @@ def test_the_design_of_a_store_draws_its_sample_again(loopback: LoopbackWeb, tmp
     text = ok("sample", "design", "--db", db).out
     assert "# Frame: the 2 seeds of the store" in text
     assert "this file does not name them" in text.replace("\n# ", " ")
-    assert "# Strata: none." in text
     (tmp_path / "design.toml").write_text(text)
     ok("run", "--config", tmp_path / "design.toml", "--seeds", seeds, "--db", tmp_path / "again.db")
     assert drawn(tmp_path / "again.db") == drawn(db)
@@ -106,8 +105,8 @@ def test_the_design_of_a_store_draws_its_sample_again(loopback: LoopbackWeb, tmp
 def test_a_design_of_two_stages_is_told(tmp_path: Path) -> None:
     options = ("--sample", "20", "--per", "site", "--sample-share", "0.05", "--sample-sites", "40")
     equal = ok("sample", "design", *options).out.replace("\n# ", " ")
-    assert "First stage: 40 sites (scheme, host, port) of the frame, or all if there are fewer, with equal" in equal
-    assert "the 20 URLs of each site of the first stage with the smallest keys, but no more than 5 % of its" in equal
+    assert "Draw: first 40 sites of the frame, or all if there are fewer, with equal probabilities" in equal
+    assert "20 URLs of each of these sites, or all that it has, but no more than 5 % of its URLs" in equal
     design = tmp_path / "design.toml"
     design.write_text(ok("sample", "design", *options, "--sample-sites-by", "size").out)
     assert "in proportion to the number of their URLs in the frame" in design.read_text().replace("\n# ", " ")
@@ -130,6 +129,7 @@ def test_a_design_that_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     for options, reason in (
         ((), "give --sample N"),
         (("--sample", "3", "--method", "stratified", "--per", "site"), "leave out --per site"),
+        (("--sample", "3", "--method", "stratified", "--max-depth", "1"), "leave out --max-depth"),
         (("--sample", "30", "--per", "site", "--max-pages-per-site", "10"), "only 10 may be fetched"),
         (("--sample", "30", "--db", tmp_path / "none.db"), "no such store"),
         (("--sample", "30", "--sample-sites", "3"), "give --per site"),
@@ -183,6 +183,8 @@ def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_p
     assert {each["half_width"] for each in one["precision"]} == {None}, "one site shows no variance between sites"
     told = ok("sample", "plan", "--pilot", db, "--sample", "30").out
     assert "The forecast is from 24 draws" in told
+    assert re.search(rf"^Pilot +{made['pilot_requests']} requests in ", told, re.MULTILINE)
+    assert made["most_s"] >= made["pilot_s"] * made["most_requests"] / made["pilot_requests"] > 0
 
 
 def test_a_pilot_of_all_pages_forecasts_the_precision_that_theory_gives(loopback: LoopbackWeb, tmp_path: Path) -> None:

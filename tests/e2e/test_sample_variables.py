@@ -94,7 +94,7 @@ async def test_a_function_of_a_page_is_a_variable(waves: tuple[Path, Path]) -> N
         chars = [figure for figure in survey.figures if figure.what == "chars"]
         assert chars == [figure for figure in expected.figures if figure.what == "chars"]
         with pytest.raises(UsageError, match="no number"):
-            await crawl.sample({"links": lambda page: page.links})  # type: ignore[dict-item, return-value]
+            await crawl.sample({"hrefs": lambda page: page.links})  # type: ignore[dict-item, return-value]
 
 
 async def test_a_missing_value_is_no_page_outside_the_population(waves: tuple[Path, Path]) -> None:

@@ -89,7 +89,6 @@ def test_a_page_that_needs_no_script_and_trusts_no_host(page: SearchPage) -> Non
     assert response.headers["Referrer-Policy"] == "no-referrer"
     assert page.ask("/find/?q=needle")[0] == 200, "a proxy may keep the path"
     assert page.ask("/?q=needle&page=3")[1].count("<h2><a") == 4
-    assert page.ask("/?q=needle&page=x&depth=-1&since=never")[1].count("<h2><a") == 10
     assert "Nothing was found with these filters" in page.ask("/?q=needle&language=xx")[1]
     assert "Disallow: /" in page.ask("/robots.txt")[1]
 
@@ -103,7 +102,9 @@ def test_programs_get_json_at_the_same_address(page: SearchPage) -> None:
     assert found["next_page"] == 3
     first, last = (json.loads(page.ask(f"/?q=needle&format=json&page={n}")[1]) for n in (1, 3))
     assert (first["page"], first["next_page"], last["next_page"], first["is_current"]) == (1, 2, None, True)
-    for query, error in [("", "give words"), ("q=--", "no word"), ("q=x&site=other.test", "not in the index")]:
+    wrong = {"": "give words", "q=--": "no word", "q=x&site=other.test": "not in the index"}
+    wrong |= {"q=x&page=abc": "page cannot be abc", "q=x&depth=-1": "depth cannot", "q=x&since=bogus": "since cannot"}
+    for query, error in wrong.items():
         status, text, _ = page.ask(f"/?{query}&format=json")
         assert (status, error in json.loads(text)["error"]) == (400, True)
         assert ".db" not in text, "the place of the store is not told"

@@ -288,12 +288,13 @@ def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
     until(lambda: len(loopback.log) >= 10, "requests")
     first.send_signal(signal.SIGSTOP)
     end_of_lease = "SELECT pg_sleep(lease_until - extract(epoch FROM clock_timestamp())) FROM worker"
-    postgres.psql(end_of_lease, postgres.name_in(db))
+    postgres.psql(end_of_lease, database=postgres.name_in(db))
     newer = crawler(*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
     assert newer.code == 0, newer.err
     first.send_signal(signal.SIGCONT)
     ended = finish(first)
-    assert (ended.code, ended.err) == (3, "")
+    # The signal may have come during a statement, which then timed out: the worker tells of the lost connection.
+    assert (ended.code, "Traceback" in ended.err) == (3, False), ended
     assert "another crawl began meanwhile" in ended.out
     began = "SELECT started_at FROM run ORDER BY id DESC LIMIT 1"
     assert look(db, f"SELECT count(*) FROM requests WHERE run_id = 1 AND started_at > ({began})") == [(0,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64encode
 from collections.abc import Iterator
@@ -13,16 +14,14 @@ from hypothesis import strategies as st
 
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
-from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.politeness import GroupBy, Pace
 from crawler.model import Fetched, FetchResult, Reading, Request
 from crawler.robots.check import check_case
 from crawler.robots.doubts import doubts_about
-from crawler.robots.readings import SiteRules, read
+from crawler.robots.readings import read
 from crawler.robots.response import RobotsSettings
 from crawler.robots.text import parse
 from crawler.store.rows import ClaimedSite, RobotsNews
@@ -68,29 +67,19 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
     """The part of a robots.txt that the store gets."""
     handed_in: list[RobotsNews] = []
 
-    class Intake:
-        async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int:
+    class Noted(Outbox):
+        def add_robots(self, news: RobotsNews, group: str, pace: Pace) -> asyncio.Future[int]:
             handed_in.append(news)
-            return 1
+            committed = super().add_robots(news, group, pace)
+            committed.set_result(1)
+            return committed
 
     async def main(clock: VirtualClock) -> None:
-        outbox = Outbox(clock, Alarm())
+        outbox = Noted(clock, Alarm())
         gate = gate_on(Served(body, header, clock), clock, outbox, slots=1)
-        gate.enter("a.test", Pace())
+        gate.bench.enter("a.test", Pace())
         policy = RobotsPolicy(RobotsSettings(reading), "fig", GroupBy.HOST)
-        main_sites = MainSites(None, clock, outbox)
-        robots_cache = RobotsCache(
-            policy=policy,
-            gate=gate,
-            store=None,
-            clock=clock,
-            intake=Intake(),
-            may_ask=lambda site: False,
-            progress=Progress(0.0),
-            main_sites=main_sites,
-            rules_cache=RulesCache(policy, gate, None, main_sites, ReaderInProcess()),
-            outbox=outbox,
-        )
+        robots_cache = RobotsCache(policy, gate, None, clock, outbox, ReaderInProcess(), Progress(0.0))
         await robots_cache.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)

@@ -60,8 +60,6 @@ class Crawl:
         """Crawl to the end. Fails if a request is let go too early, or never."""
         for group in self.web.address:
             self.at(self.now + self.chance.uniform(0, 5), "claim", group)
-            if self.chance.random() < 0.1:  # another task, for a request that concerns the same host
-                self.at(self.now + self.chance.uniform(0, 5), "claim", group)
         for _ in range(3):
             since = self.now + self.chance.uniform(0, 30)
             self.at(since, "hold", True)
@@ -87,8 +85,7 @@ class Crawl:
     def wake(self) -> None:
         while woken := self.bench.woken(self.now):
             for ticket in woken:
-                if ticket in self.bench._groups[ticket.group].tickets:
-                    self.ask(ticket)
+                self.again(ticket)
 
     # --- events -------------------------------------------------------------------------------
 
@@ -127,7 +124,8 @@ class Crawl:
                 self.give_back(ticket, until)
 
     def again(self, ticket: Ticket) -> None:
-        if ticket in self.bench._groups[ticket.group].tickets:
+        group = self.bench._groups.get(ticket.group)
+        if group is not None and group.ticket is ticket:
             self.ask(ticket)
 
     def found(self, of: tuple[Ticket, bool]) -> None:
@@ -154,9 +152,8 @@ class Crawl:
         started_at = self.in_flight.pop(ticket)
         self.over_at[ticket.group] = self.now
         self.sent[ticket.group] += 1
-        pace = self.bench.done(ticket, self.now, PauseFacts(started_at, self.now, 200), 1, None)
+        pace = self.bench.done(ticket, self.now, PauseFacts(started_at, self.now, 200), None)
         self.close(ticket)
-        self.bench.stored({ticket.group: pace})
         if self.sent[ticket.group] < self.web.requests:
             self.at(self.now if self.chance.random() < 0.5 else pace.next_at, "claim", ticket.group)
 

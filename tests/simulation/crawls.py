@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.engine.assembly import FetcherSide, OnPages, RunInputs, assemble
+from crawler.clock import Clock
 from crawler.engine.body_memory import BodyMemory
-from crawler.engine.crawl import Crawl
+from crawler.engine.crawl import Crawl, OnPages, RunInputs
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import Connections, Fetcher, Gate, Transport
+from crawler.engine.gate import Fetcher, FetcherSide, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.outbox import Outbox
@@ -26,6 +26,7 @@ from crawler.engine.parser_pool import PageReader, ReadingOptions
 from crawler.engine.recording import Recorder
 from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.engine.workbench import Workbench
+from crawler.fetch.idle_connections import IdleConnections
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
@@ -45,9 +46,12 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-def gate_on(fetcher: Fetcher, clock: VirtualClock, log: Outbox, *, slots: int = 9, lease: Lease | None = None) -> Gate:
+def gate_on(fetcher: Fetcher, clock: Clock, log: Outbox, *, slots: int = 9, lease: Lease | None = None) -> Gate:
     """A gate with the default settings."""
-    return Gate(Transport(fetcher=fetcher, lease=lease), clock, Workbench(PolitenessSettings(), slots), log)
+    side = FetcherSide(
+        fetcher=fetcher, reader=ReaderInProcess(), lease=lease or Lease(None, clock, 60.0), lag=LoopLag(clock)
+    )
+    return Gate(side, clock, Workbench(PolitenessSettings(), slots), log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ async def session(
     recorder: Recorder | None = None,
     frame: Callable[[Store], SamplingFrame] | None = None,
     reserve: DiskReserve | None = None,
-    connections: Connections | None = None,
+    connections: IdleConnections | None = None,
     memory: BodyMemory | None = None,
     reader: PageReader | None = None,
     domains: AbstractSet[str] = frozenset(),
@@ -123,7 +127,7 @@ async def session(
             recorder=recorder,
             on_pages=on_pages,
         )
-        run = Crawl(assemble(inputs))
+        run = Crawl(inputs)
         if SAMPLER is None:
             yield run, store
         else:

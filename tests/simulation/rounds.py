@@ -14,7 +14,7 @@ from typing import Any
 
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Head, Plan, make
-from crawler.engine.assembly import FetcherSide
+from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ReadingOptions

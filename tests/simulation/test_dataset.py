@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ async def computed(store: Any, db: str) -> tuple[Any, ...]:
     """Near-duplicates, ranks, the index, and hits of searches. The page that stands for a cluster may differ."""
     texts, clusters = TextsInProcess(), defaultdict[str, set[str]](set)
     done = await refresh(db, store, texts)
+    assert len([*groupby(texts.sites)]) == len(set(texts.sites)), "one site after the other"
     assert await refresh(db, store, texts) == {}, "nothing is behind"
     for row in await store.query("SELECT url, representative FROM near_duplicates"):
         clusters[row["representative"]].add(row["url"])

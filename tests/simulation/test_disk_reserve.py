@@ -16,13 +16,15 @@ import pytest
 
 from crawler.clock import Clock, SystemClock
 from crawler.demo.pages import Page, plain
+from crawler.engine.alarm import Alarm
 from crawler.engine.crawl import Crawl
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
 from crawler.engine.recording import record_all
+from crawler.engine.shutdown import Shutdown
 from crawler.errors import StoreError, StoreFull, SystemFull
-from crawler.inspect.heartbeats import low_disk
+from crawler.inspect.last_run import low_disk
 from crawler.model import Recorded
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import CommitBatch, CommitResult
@@ -42,6 +44,9 @@ class Disk:
 
     free: int = 100 * GB
     total: int = 200 * GB
+
+    def space(self) -> tuple[int, int, int]:
+        return self.total, self.total - self.free, self.free
 
 
 def web_of(clock: Clock) -> SimulatedWeb:
@@ -75,7 +80,7 @@ def test_a_crawl_pauses_before_the_disk_is_full_and_goes_on(
 
     async def main(clock: VirtualClock) -> str:
         web = web_of(clock)
-        reserve = DiskReserve(tuple(disks), space_of=lambda folder: disks[folder])
+        reserve = DiskReserve(tuple(disks), space_of=lambda folder: disks[folder].space())
         async with crawl_on(clock, db_path, web, reserve) as (run, task, store):
             await clock.sleep(5)
             disk.free = 9 * GB // 10
@@ -104,7 +109,7 @@ def test_a_crawl_pauses_before_the_disk_is_full_and_goes_on(
 def test_a_crawl_on_a_full_disk_begins_paused_and_is_stopped_at_once(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> tuple[str, int, float]:
         web = web_of(clock)
-        reserve = DiskReserve((db_path.parent,), 5 * GB, lambda folder: Disk(free=GB))
+        reserve = DiskReserve((db_path.parent,), 5 * GB, lambda folder: Disk(free=GB).space())
         async with crawl_on(clock, db_path, web, reserve) as (run, task, _):
             await clock.sleep(1000)
             stopped_at = clock.now()
@@ -123,16 +128,16 @@ def test_the_operator_and_the_disk_hold_the_crawl_apart(db_path: Path) -> None:
 
     async def main(clock: VirtualClock) -> None:
         web = web_of(clock)
-        reserve = DiskReserve((db_path.parent,), space_of=lambda folder: disk)
+        reserve = DiskReserve((db_path.parent,), space_of=lambda folder: disk.space())
         async with crawl_on(clock, db_path, web, reserve) as (run, task, _):
-            run._operator._gate.hold(True)
+            run.gate.hold(True)
             await clock.sleep(5)
             disk.free = 100 * GB
             await clock.sleep(5)
             assert web.log == []
             disk.free = 0
             await clock.sleep(5)
-            run._operator._gate.hold(False)
+            run.gate.hold(False)
             await clock.sleep(5)
             assert web.log == []
             disk.free = 100 * GB
@@ -154,12 +159,12 @@ def test_the_operator_and_the_disk_hold_the_crawl_apart(db_path: Path) -> None:
     ],
 )
 def test_the_reserve_of_a_disk(disk: Disk, min_free: int | None, is_short: bool) -> None:
-    reserve = DiskReserve((Path(),), min_free, lambda folder: disk)
+    reserve = DiskReserve((Path(),), min_free, lambda folder: disk.space())
     assert (reserve.shortage(is_paused=False) is not None) is is_short
 
 
 def test_a_disk_that_cannot_be_read_has_enough() -> None:
-    def unreadable(folder: Path) -> Disk:
+    def unreadable(folder: Path) -> tuple[int, int, int]:
         raise FileNotFoundError(folder)
 
     assert DiskReserve((Path(),), GB, unreadable).shortage(is_paused=True) is None
@@ -168,22 +173,23 @@ def test_a_disk_that_cannot_be_read_has_enough() -> None:
 async def test_the_event_loop_does_not_wait_for_a_disk() -> None:
     asked, answers = threading.Event(), threading.Event()
 
-    def hanging(folder: Path) -> Disk:
+    def hanging(folder: Path) -> tuple[int, int, int]:
         asked.set()
         assert answers.wait(30)
-        return Disk()
+        return Disk().space()
 
     async def crawling() -> None:
-        async with watch.watching(ended.append):
+        async with watch.watching():
             pass
 
-    ended: list[BaseException] = []
-    watch = DiskWatch(DiskReserve((Path(),), GB, hanging), SystemClock(), cast("Gate", None), Progress(0.0))
+    shutdown = Shutdown(cast("Gate", None), Alarm())
+    reserve = DiskReserve((Path(),), GB, hanging)
+    watch = DiskWatch(reserve, SystemClock(), cast("Gate", None), Progress(0.0), shutdown)
     beginning = asyncio.create_task(crawling())
     assert await asyncio.to_thread(asked.wait, 300)
     answers.set()
     await beginning
-    assert ended == []
+    shutdown.raise_failure()
 
 
 @pytest.mark.parametrize("pauses", [True, False])
@@ -208,7 +214,7 @@ def test_a_write_that_fails_while_the_crawl_pauses_is_made_when_there_is_room(
         links = "".join(f"<a href=/{number}>" for number in range(URLS))
         pages = {"/robots.txt": plain(""), "/": Page(links, delay_s=20), "*": Page("leaf")}
         web = SimulatedWeb(clock, {"a.test": pages})
-        reserve = DiskReserve((db_path.parent,), GB if pauses else 0, lambda folder: disk)
+        reserve = DiskReserve((db_path.parent,), GB if pauses else 0, lambda folder: disk.space())
         async with crawl_on(clock, db_path, web, reserve) as (_, task, _):
             await clock.sleep(10)
             disk.free = 0  # while a request is in flight
@@ -286,7 +292,7 @@ def test_a_stop_does_not_wait_for_room(db_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(SqliteStore, "commit", failing)
 
     async def main(clock: VirtualClock) -> None:
-        reserve = DiskReserve((db_path.parent,), GB, lambda folder: Disk(free=0))
+        reserve = DiskReserve((db_path.parent,), GB, lambda folder: Disk(free=0).space())
         async with crawl_on(clock, db_path, web_of(clock), reserve) as (run, task, _):
             await clock.sleep(100)
             assert not task.done()

@@ -1,4 +1,4 @@
-"""The gate: what it remembers of a group between two claims, and which requests it does not send."""
+"""The gate: which requests it does not send, and what it says about idle connections."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_settings import LimitSettings
-from crawler.engine.gate import FetchPermit, Gate, Transport
+from crawler.engine.gate import FetchPermit
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
-from crawler.engine.workbench import Workbench
+from crawler.fetch.idle_connections import IdleConnections
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError, WaitCode, WaitReason
@@ -27,32 +27,11 @@ from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 PAGE = Request("http://a.test/", Purpose.PAGE, 1000)
 
 
-def test_a_pace_is_remembered_until_the_store_has_it() -> None:
-    async def main(clock: VirtualClock) -> None:
-        web, log = SimulatedWeb(clock, {"a.test": {"/": Page("x")}}, latency_s=0.5), Outbox(clock, Alarm())
-        bench = Workbench(PolitenessSettings(), 9)
-        gate = Gate(Transport(fetcher=web), clock, bench, log)
-        for _ in range(2):
-            gate.enter("a.test", Pace())  # what the store knew before the first request
-            await gate.send(PAGE, FetchPermit(1, "a.test"))
-            pace = gate.leave("a.test")
-        assert [row.started_at - EPOCH_S for row in log.next_batch().requests] == [0.0, 3.0]
-        bench.stored({"a.test": Pace()})
-        gate.enter("a.test", Pace())
-        assert gate.pace("a.test") == pace, "an older pace was stored: the newer one is remembered"
-        gate.leave("a.test")
-        bench.stored({"a.test": pace})
-        gate.enter("a.test", Pace())
-        assert gate.pace("a.test") == Pace(), "nothing is remembered that the store has"
-
-    run_virtual(main)
-
-
 def test_nothing_is_sent_under_an_expired_robots_copy() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
         gate = gate_on(web, clock, Outbox(clock, Alarm()))
-        gate.enter("a.test", Pace(next_at=clock.now() + 10))
+        gate.bench.enter("a.test", Pace(next_at=clock.now() + 10))
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 10)) is None
         assert web.log == []
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 1)) is not None
@@ -66,7 +45,7 @@ def test_a_task_that_gets_a_slot_during_a_pause_sends_nothing() -> None:
         gate = gate_on(web, clock, Outbox(clock, Alarm()), slots=1)
         waiting = []
         for number, host in enumerate(("a.test", "b.test")):
-            gate.enter(host, Pace())
+            gate.bench.enter(host, Pace())
             request = Request(f"http://{host}/", Purpose.PAGE, 1000)
             waiting.append(asyncio.create_task(gate.send(request, FetchPermit(number, host))))
         await clock.sleep(5)
@@ -89,7 +68,7 @@ def test_a_request_that_a_bug_interrupts_is_logged_and_followed_by_a_pause() -> 
 
         log = Outbox(clock, Alarm())
         gate = gate_on(Buggy(), clock, log)
-        gate.enter("a.test", Pace())
+        gate.bench.enter("a.test", Pace())
         for _ in range(2):
             with pytest.raises(ValueError, match="a bug"):
                 await gate.send(PAGE, FetchPermit(1, "a.test"))
@@ -120,10 +99,10 @@ def test_a_request_that_outlasts_the_lease_ends_at_its_timeout_in_the_log(
         lease = Lease(store, clock, 5.0, clock.now)
         lease.begin(clock.now())
         gate = gate_on(Stopped(), clock, log, lease=lease)
-        gate.enter("a.test", Pace())
+        gate.bench.enter("a.test", Pace())
         await gate.send(PAGE, FetchPermit(1, "a.test"))
         assert [row.finished_at - row.started_at for row in log.next_batch().requests] == [pytest.approx(over_s)]
-        assert gate.pace("a.test").next_at >= clock.now()
+        assert gate.bench.pace("a.test").next_at >= clock.now()
         await store.close()
 
     run_virtual(main)
@@ -137,7 +116,7 @@ def test_nothing_is_sent_after_the_time_of_the_crawl_though_nothing_has_closed_t
         store = await SqliteStore.open(db_path)
         lease = Lease(store, clock, 5.0, clock.now, ends_at=clock.now() + 10)
         gate = gate_on(web, clock, Outbox(clock, Alarm()), lease=lease)
-        gate.enter("a.test", Pace())
+        gate.bench.enter("a.test", Pace())
         await gate.send(PAGE, FetchPermit(1, "a.test"))
         await clock.sleep(10)
         late = asyncio.create_task(gate.send(PAGE, FetchPermit(1, "a.test")))
@@ -167,14 +146,14 @@ def test_a_request_lost_to_a_closing_connection_is_logged_and_sent_once_more_aft
 
         log = Outbox(clock, Alarm())
         gate = gate_on(Closing(), clock, log)
-        gate.enter("a.test", Pace(backoff_s=40.0))
+        gate.bench.enter("a.test", Pace(backoff_s=40.0))
         answer = await gate.send(PAGE, FetchPermit(1, "a.test"))
         assert isinstance(answer, Fetched if losses == 1 else Failed)
         assert sent == [False, True], "sent once more, on a new connection"
         rows = log.next_batch().requests
         assert [row.started_at - EPOCH_S for row in rows] == [0.0, 40.25]
         assert [row.error is None for row in rows] == [False, losses == 1]
-        assert gate.pace("a.test").backoff_s == (20.0 if losses == 1 else 40.0), "a lost request is no trouble"
+        assert gate.bench.pace("a.test").backoff_s == (20.0 if losses == 1 else 40.0), "a lost request is no trouble"
 
     run_virtual(main)
 
@@ -187,14 +166,14 @@ def test_a_lost_request_is_not_sent_again_under_an_expired_robots_copy() -> None
 
         log = Outbox(clock, Alarm())
         gate = gate_on(Closing(), clock, log)
-        gate.enter("a.test", Pace())
+        gate.bench.enter("a.test", Pace())
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 1)) is None
         assert len(log.next_batch().requests) == 1
 
     run_virtual(main)
 
 
-class Kept:
+class Kept(IdleConnections):
     """Notes what the gate says about idle connections."""
 
     def __init__(self) -> None:

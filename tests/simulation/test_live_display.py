@@ -51,7 +51,7 @@ def test_the_display_reports_a_store_that_does_not_answer(
 
         async with (
             session(clock, db_path, SimulatedWeb(clock, SITES), ["http://a.test/"], Options()) as (run, store),
-            Watch(run, store, clock, console, lambda: None, "crawl.db"),
+            Watch(run, store, clock, console, lambda: None, "crawl.db").shown(),
         ):
             assert "no answer" not in await seen(4)
             assert "0 pages" in await seen(2)
@@ -79,7 +79,7 @@ def test_the_time_left_is_read_rarely_if_that_takes_long(db_path: Path, monkeypa
         console = Console(file=io.StringIO(), force_terminal=True, width=100)
         async with (
             session(clock, db_path, SimulatedWeb(clock, SITES), ["http://a.test/"], Options()) as (run, store),
-            Watch(run, store, clock, console, lambda: None, "crawl.db"),
+            Watch(run, store, clock, console, lambda: None, "crawl.db").shown(),
         ):
             await clock.sleep(400)
         pauses = [later - earlier for earlier, later in pairwise(begun)]

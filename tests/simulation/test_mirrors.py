@@ -307,7 +307,7 @@ def test_a_mirror_dropped_by_another_worker_is_dropped_here(db_path: Path, monke
         async with session(clock, db_path, SimulatedWeb(clock, {}), [f"{a}/"], Options()) as (run, store):
             store._workers.lease_s = 60.0
             monkeypatch.setattr(store, "main_sites", main_sites)
-            context, here = run._engine, ClaimedSite(1, a, robots(b"Host: b.test\n"), 1)
+            context, here = run, ClaimedSite(1, a, robots(b"Host: b.test\n"), 1)
             context.main_sites.learn([(a, b), (b, c)])
             assert context.main_sites.main_of(a) == Main(c)
             await context.robots_cache.in_force(here, "a.test")

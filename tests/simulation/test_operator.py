@@ -19,6 +19,7 @@ from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.sample_design import Per, SampleSettings
+from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
 from crawler.store.rows import Beat
@@ -430,6 +431,37 @@ def test_orders_from_before_the_run_are_carried_out_before_its_first_request(db_
         "nothing is left in the frontier",
     )
     assert len(asked) == 11
+
+
+def test_a_queued_url_becomes_a_seed_of_the_running_crawl_and_widens_its_scope(db_path: Path) -> None:
+    """Also if it was left out of the scope, or failed: it is requested again. A run that is killed loses no order."""
+
+    async def main(clock: VirtualClock) -> tuple[SimulatedWeb, dict[str, tuple[str, str]]]:
+        operator = Operator(db_path, clock)
+        away = "<a href='http://b.test/'>b</a><a href='http://b.test/x'>x</a>"
+        start = Page(away + "".join(f"<a href='/{n}'>{n}</a>" for n in range(9)))
+        a: dict[str, Page] = {"/": start, "/gone": Page("", status=404), "*": Page("leaf")}
+        web = SimulatedWeb(clock, {"a.test": a, "b.test": {**site(2), "/x": Page("x")}})
+        options = Options(scope=ScopeSettings(ScopeMode.DOMAIN))
+        async with operator.crawl(web, ["http://a.test/", "http://a.test/gone"], options=options):
+            await clock.sleep(4)
+            assert web.web.hits("b.test") == [], "out of scope"
+            await operator.ask(Command.QUEUE, "http://b.test/")
+        assert {hit.path for hit in web.web.hits("b.test")} == {"/robots.txt", "/", "/x", "/0", "/1"}
+        web.web.sites["a.test"] = {**a, "/gone": Page("back")}
+        await operator.ask(Command.QUEUE, "http://a.test/gone")
+        async with session(clock, db_path, web, (), options) as (_, operator.store):
+            orders = await operator.store.control.orders()
+            assert [order.done_at is None for order in orders] == [False, True]
+        operator.store = None
+        async with operator.crawl(web, options=options):
+            pass
+        return web, await states(db_path)
+
+    web, found = run_virtual(main)
+    asked = [hit.path for hit in web.web.hits("a.test")]
+    assert (asked.count("/gone"), asked.count("/")) == (2, 1)
+    assert {state for state, _ in found.values()} == {"fetched"}
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 12))])

@@ -16,8 +16,7 @@ from crawler.rup.protocol.units import Span
 from crawler.rup.server import responder as rup_responder
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.publish import Publisher
-from crawler.rup.server.rate_limit import RateLimiter
-from crawler.rup.server.responder import Responder
+from crawler.rup.server.responder import RateLimiter, Responder
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Scanned, Tree
 from tests.simulation.web import SimulatedWeb

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.clock import iso
 from crawler.demo.pages import Page, Site, plain
+from crawler.engine.tasks import background_task
 from crawler.inspect.seeds import read_ledger
 from crawler.inspect.time_left import read_time_left
 from crawler.inspect.why import explain, explanation_rows
@@ -56,11 +57,9 @@ def test_the_end_and_why_name_the_nearest_known_host(db_path: Path) -> None:
 
     said, facts = run_virtual(main)
     assert said == [
-        "seed http://exmaple.test/: no such host: exmaple.test, no answer since 2027-01-15T08:00:00Z; the crawl knows "
-        "example.test; `crawler store forget http://exmaple.test/ --db c.db`",
         "seed http://other.invalid/: no such host: other.invalid, no answer since 2027-01-15T08:00:00Z; "
-        "`crawler run --refresh http://other.invalid/ --db c.db`",
-    ]
+        "`crawler control queue http://other.invalid/ --db c.db`",
+    ], "the host that the other seed means is a seed too"
     assert facts["host"] == "exmaple.test does not exist: is it spelled right? The crawl knows example.test"
 
 
@@ -85,7 +84,7 @@ def test_a_note_says_what_is_waited_for_and_until_when(
 
         async with (
             session(clock, db_path, web, SEEDS[1:], replace(Options(), robots=robots)) as (run, store),
-            WaitNotes(run, store, clock, note, lambda: None, 60.0, "c.db", robots),
+            background_task(WaitNotes(run, store, clock, note, lambda: None, 60.0, "c.db", robots).keep_telling()),
         ):
             await run.run()
         return notes

@@ -8,10 +8,8 @@ restored from the last backup.
 from __future__ import annotations
 
 import asyncio
-import shlex
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,15 +18,18 @@ from typing import NamedTuple
 
 import pytest
 
-from crawler.demo.pages import Fault, Page, Site, plain, redirect
+from crawler.demo.pages import Fault, Hit, Page, Site, plain, redirect
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
+from crawler.frontier.operator import Command
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.inspect.seeds import Command as Remedy
 from crawler.inspect.seeds import Ledger, Outcome, read_ledger
 from crawler.reasons import EndCode, ErrorKind
 from crawler.settings.changes import note_skipped
 from crawler.settings.seeds import all_seeds
 from crawler.store.copy import copy_store
+from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests import judge
 from tests.released_stores import FOLDER, LINKS, read
@@ -61,26 +62,30 @@ class Wrong(NamedTuple):
 SMALL: Site = {"/robots.txt": plain(""), "/": Page("<a href=/1>1</a>"), "/1": Page("x")}
 OPEN = {"/robots.txt": plain("")}
 WAYS: dict[str, Wrong] = {
-    "no scheme": Wrong("meantN.test", Outcome.SKIPPED, "run https://meantN.test/", meant="meantN.test"),
-    "a misspelt scheme": Wrong("htp://meantN.test/", Outcome.SKIPPED, "run http://meantN.test/", meant="meantN.test"),
-    "one slash": Wrong("http:/meantN.test/", Outcome.SKIPPED, "run http://meantN.test/", meant="meantN.test"),
-    "two words": Wrong("http://wN.test/ our site", Outcome.SKIPPED, "run --seeds LIST --skip-bad-seeds"),
-    "a misspelt host": Wrong("http://godN.test/", Outcome.NO_SUCH_HOST, "store forget http://godN.test/"),
-    "no such host": Wrong("http://wN.invalid/", Outcome.NO_SUCH_HOST, "run --refresh http://wN.invalid/"),
+    "no scheme": Wrong("meantN.test", Outcome.SKIPPED, "control queue https://meantN.test/", meant="meantN.test"),
+    "a misspelt scheme": Wrong(
+        "htp://meantN.test/", Outcome.SKIPPED, "control queue http://meantN.test/", meant="meantN.test"
+    ),
+    "one slash": Wrong("http:/meantN.test/", Outcome.SKIPPED, "control queue http://meantN.test/", meant="meantN.test"),
+    "two words": Wrong(
+        "http://meantN.test/ our site", Outcome.SKIPPED, "control queue http://meantN.test/", meant="meantN.test"
+    ),
+    "a misspelt host": Wrong("http://godN.test/1", Outcome.NO_SUCH_HOST, "control queue http://goodN.test/1"),
+    "no such host": Wrong("http://wN.invalid/", Outcome.NO_SUCH_HOST, "control queue http://wN.invalid/"),
     "nobody listens": Wrong(
         "http://wN.test/",
         Outcome.SILENT,
-        "run --refresh http://wN.test/",
+        "control queue http://wN.test/",
         {"*": Page(fault=Fault.RESET), "/robots.txt": Page(fault=Fault.RESET)},
     ),
     "moved": Wrong(
         "http://wN.test/",
         Outcome.LEFT_SCOPE,
-        "run http://meantN.test/",
+        "control queue http://meantN.test/",
         {**OPEN, "/": redirect("http://meantN.test/", 301)},
         meant="meantN.test",
     ),
-    "gone": Wrong("http://wN.test/2019/", Outcome.NOT_FOUND, "run http://wN.test/", {**OPEN, "/": Page("x")}),
+    "gone": Wrong("http://wN.test/2019/", Outcome.NOT_FOUND, "control queue http://wN.test/", {**OPEN, "/": Page("x")}),
     "closed": Wrong(
         "http://wN.test/", Outcome.CLOSED, "why http://wN.test/", {"/robots.txt": plain("User-agent: *\nDisallow: /")}
     ),
@@ -91,7 +96,7 @@ WAYS: dict[str, Wrong] = {
         {**OPEN, "/a.zip": Page("x", content_type="application/zip")},
     ),
     "broken": Wrong(
-        "http://wN.test/", Outcome.BAD_ANSWER, "run --refresh http://wN.test/", {**OPEN, "*": Page("x", status=500)}
+        "http://wN.test/", Outcome.BAD_ANSWER, "control queue http://wN.test/", {**OPEN, "*": Page("x", status=500)}
     ),
 }
 
@@ -169,21 +174,21 @@ class Weeks:
         return self.folder / DB
 
     async def run(
-        self, seeds: Sequence[str] = (), *, lost_after_s: float | None = None, is_disk_full: bool = False
+        self, *, lost_after_s: float | None = None, is_disk_full: bool = False, has_orders: bool = False
     ) -> None:
         """A run under the timer: to its end, or until the database is lost.
 
         On a day with a full disk it gets ten minutes, and room after five: the crawl looks at the disk twice a second.
         """
-        read = all_seeds(seeds, str(self.list_of_seeds), source="command line", skip_bad=True, tell=lambda _: None)
+        read = all_seeds((), str(self.list_of_seeds), source="command line", skip_bad=True, tell=lambda _: None)
         disk = Disk(FULL if is_disk_full else ROOM)
-        reserve = DiskReserve((self.folder,), space_of=lambda _: disk)
+        reserve = DiskReserve((self.folder,), space_of=lambda _: (disk.total, 0, disk.free))
         run_s = 600.0 if is_disk_full else RUN_S
         options = replace(OPTIONS, limits=LimitSettings(max_time_s=run_s))
         began_at = self.clock.now()
         async with session(self.clock, self.db, self.served, read.urls, options, reserve=reserve) as (run, store):
             await note_skipped(store, read.skipped)
-            async with run.obeying_operator() if is_disk_full else nullcontext():
+            async with run.obeying_operator() if is_disk_full or has_orders else nullcontext():
                 task = asyncio.create_task(run.run())
                 await asyncio.wait([task], timeout=lost_after_s or run_s / 2)
                 if run.progress.low_disk is not None:
@@ -222,10 +227,10 @@ class Seen(NamedTuple):
 
     web: Web
     weeks: Weeks
+    log: list[Hit]  # until the remedies
     ledger: Ledger
     lost: set[tuple[str, str]]  # pages that came between the backup and the loss
-    mended: Ledger  # after the remedies that add URLs
-    most_requests: int  # of a wrong host
+    mended: Ledger  # after the remedies that queue URLs
 
 
 async def three_weeks(clock: VirtualClock, folder: Path, seeds: int) -> Seen:
@@ -251,36 +256,30 @@ async def three_weeks(clock: VirtualClock, folder: Path, seeds: int) -> Seen:
         await weeks.run(is_disk_full=day == FULL_ON)
         if day % 3 == 2:
             await weeks.copy(weeks.db, folder / "backup.db")
-    requests = Counter(hit.host for hit in served.log if hit.host.startswith("w"))
-    ledger = await weeks.ledger()
-    remedies = [shlex.split(remedy) for seed in ledger.open if (remedy := seed.remedy(DB))]
-    added = [url for _, command, url, *_ in remedies if command == "run" and url.startswith("http")]
-    await weeks.run(added)
-    return Seen(web, weeks, ledger, lost, await weeks.ledger(), max(requests.values()))
+    log, ledger = list(served.log), await weeks.ledger()
+    for seed in ledger.open:
+        if (found := seed.remedy()) is not None and found[0] is Remedy.QUEUE:
+            for url in found[1]:
+                await give_order(weeks.db, Command.QUEUE, url, clock)
+    await weeks.run(has_orders=True)
+    return Seen(web, weeks, log, ledger, lost, await weeks.ledger())
 
 
 @pytest.mark.parametrize("seeds", [240, pytest.param(5_000, marks=pytest.mark.long)])
 def test_three_weeks_with_a_list_of_which_one_seed_in_ten_is_wrong(seeds: int, tmp_path: Path) -> None:
     seen = run_virtual(partial(three_weeks, folder=tmp_path, seeds=seeds))
-    web, weeks, log = seen.web, seen.weeks, seen.weeks.served.log
+    web, weeks, log = seen.web, seen.weeks, seen.log
     assert len(web.wrong) == seeds // 10
     assert weeks.paused, "the disk was full on the fifth day"
     assert set(weeks.ends) <= {EndCode.MAX_TIME, EndCode.ALL_WAIT, EndCode.DONE, EndCode.NOTHING_QUEUED}
 
     # Every wrong seed, and no other, is in the ledger with its remedy.
-    of_db = f" --db {DB}"
-    found = {seed.url: (seed.outcome, (seed.remedy(DB) or "").removesuffix(of_db)) for seed in seen.ledger.open}
-    expected = {
-        line: (outcome, f"crawler {remedy.replace('LIST', str(weeks.list_of_seeds))}")
-        for line, (outcome, remedy) in web.wrong.items()
+    found = {seed.url: (seed.outcome, seen.ledger.remedy(seed)) for seed in seen.ledger.open}
+    assert found == {line: (became, f"crawler {remedy}") for line, (became, remedy) in web.wrong.items()}
+    # The remedies that queue another URL mend their seeds.
+    assert {web.wrong[seed.url] for seed in seen.mended.open} == {
+        (became, remedy) for line, (became, remedy) in web.wrong.items() if remedy.endswith(line)
     }
-    assert found == expected
-    # The remedies that add a URL mend their seeds, and nothing needs a person who has pasted all of them but these.
-    added = {line for line, (_, remedy) in expected.items() if remedy.startswith("crawler run http")}
-    assert added
-    left = [seed for seed in seen.mended.open if seed.url in added]
-    assert {web.wrong[seed.url][0] for seed in left} <= {Outcome.NOT_FOUND}
-    assert {seen.mended.remedy(seed) for seed in left} == {f"crawler store forget {seed.url}" for seed in left}
 
     # No page is lost, and none is asked for twice, but for those that came after the backup.
     asked = Counter(
@@ -292,9 +291,9 @@ def test_three_weeks_with_a_list_of_which_one_seed_in_ten_is_wrong(seeds: int, t
     assert seen.lost, "the database was lost in the middle of a run"
     (old,) = run_virtual(lambda clock: rows(weeks.db, "SELECT count(*) FROM pages WHERE host IN ('a.test', 'b.test')"))
     assert old == (2 * (LINKS + 1),), "the queued URLs of the released store were fetched"
-    assert judge.violations(log, judge.Manners(delay_s=1.0)) == []
+    assert judge.violations(weeks.served.log, judge.Manners(delay_s=1.0)) == []
 
     # Nothing grows with the time that passes.
-    assert seen.most_requests <= 120
+    assert max(Counter(hit.host for hit in log if hit.host.startswith("w")).values()) <= 120
     sizes = {file.name: file.stat().st_size for file in weeks.folder.iterdir() if file.name.endswith("-wal")}
     assert sum(sizes.values()) == 0, "the write-ahead log is written back at the end of each run"

@@ -143,7 +143,7 @@ async def test_the_roles_of_the_compose_file_can_crawl_and_read(postgres: Cluste
     sql = re.sub(r"\bROLE crawler\b|\b(TO) crawler\b", lambda found: found[0].replace("crawler", "composed"), sql)
     sql = sql.replace("crawl_reader", "composed_reader")
     for statement in filter(str.strip, sql.split(";\n")):
-        postgres.psql(statement, name)
+        postgres.psql(statement, database=name)
     owner, reader = db.replace("//crawler@", "//composed@"), db.replace("//crawler@", "//composed_reader@")
     await (await PostgresStore.open(owner)).close()
     granted = await asyncio.to_thread(crawler, "store", "grant-reader", "composed_reader", "--db", owner)

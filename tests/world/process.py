@@ -15,10 +15,10 @@ from typing import Any
 from unittest import mock
 
 from crawler.engine import disk_reserve, loop, operator
-from crawler.engine.assembly import FetcherSide, RunInputs, assemble
-from crawler.engine.crawl import Crawl
+from crawler.engine.crawl import Crawl, RunInputs
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
+from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ReadingOptions
@@ -224,7 +224,7 @@ class Process:
             self._lease = Lease(store, clock, policy.fetch.total_timeout_s, clock.loop.time)
             side = FetcherSide(fetcher=self, reader=reader, lease=self._lease, lag=LoopLag(clock))
             inputs = RunInputs(store=store, clock=clock, policy=policy, scope=scope, side=side)
-            yield Crawl(assemble(inputs)), store
+            yield Crawl(inputs), store
         finally:
             await store.close()
 

@@ -112,13 +112,6 @@ class GetIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirm:
-    """A request for the link in a mail, which proves that the address receives mail. Not in the draft."""
-
-    token: str
-
-
-@dataclass(frozen=True, slots=True)
 class Leave:
     """A request for no more mail, by the link in a mail.
 
@@ -129,7 +122,7 @@ class Leave:
     sure: bool = False
 
 
-RupRequest = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Confirm | Leave
+RupRequest = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +151,6 @@ def write_form(asked: RupRequest) -> tuple[tuple[str, str], ...]:
             return (*_signed("ModifyPreferences", key, email), *moved, *_preference_fields(preferences))
         case GetIndex(span):
             return (("Action", "GetIndex"), ("Span", str(span)))
-        case Confirm(token):
-            return (("Action", "Confirm"), ("Token", token))
         case Leave(token, sure):
             return (("Action", "Leave"), ("Token", token), *((ONE_CLICK,) if sure else ()))
         case Unregister(key, email) | GetSequenceNumber(key, email):
@@ -225,8 +216,6 @@ def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
                 return GetSequenceNumber(_key(form), _address(form, "RegisteredRobotEmail"))
             case "getindex":
                 return GetIndex(_span(form, "Span"))
-            case "confirm":
-                return Confirm(_required(form, "Token")[:MAX_KEY_CHARS])
             case "leave":
                 pressed = form.get(ONE_CLICK[0].lower(), "").strip().lower() == ONE_CLICK[1].lower()
                 return Leave(_required(form, "Token")[:MAX_KEY_CHARS], pressed)

@@ -42,7 +42,6 @@ class Mail:
     subject: str
     report: Report
     unsubscribe_url: str = ""
-    confirm_url: str = ""  # a request for this URL proves that the mail arrived
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,6 @@ def write_mail(mail: Mail) -> bytes:
         message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"  # RFC 2369: for a person who gets this by mistake
         if mail.unsubscribe_url.startswith("https:"):
             message["List-Unsubscribe-Post"] = "=".join(ONE_CLICK)  # RFC 8058, which requires https
-    if mail.confirm_url:
-        message["RUP-Confirm"] = f"<{mail.confirm_url}>"
     text = write_report(mail.report)
     longest = max(map(len, text.split("\n")))
     encoding = "7bit" if longest <= _MAX_7BIT_CHARS else "quoted-printable"

@@ -14,7 +14,6 @@ from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import (
     Agreement,
     BadForm,
-    Confirm,
     GetIndex,
     GetSequenceNumber,
     Leave,
@@ -172,12 +171,6 @@ def decide(
             return _register(asked, known, client, offer, now, (new_key, new_token))
         case GetIndex():
             raise ValueError("GetIndex is answered by answer_index")
-        case Confirm():
-            if found is None:
-                return refuse(400, "this link belongs to no registration"), ()
-            return _page("Confirmed", "Confirmed: the reports continue."), _changed(
-                found, replace(found, confirmed=True)
-            )
         case Leave(_, sure):
             if found is None:  # a mail program may send the request twice
                 return _page("Unregistered", "This address receives no more reports."), ()

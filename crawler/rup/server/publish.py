@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from crawler.clock import Clock
 from crawler.engine.tasks import background_task, required_task
 from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent, SmtpMailer
-from crawler.rup.protocol.forms import Confirm, Leave, write_form
+from crawler.rup.protocol.forms import Leave, write_form
 from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.patterns import wanted
 from crawler.rup.protocol.report import Change, Report
@@ -184,7 +184,6 @@ class Publisher:
         offer = self.offer
         number = registration.sequence_number
         leave = urlencode(write_form(Leave(registration.token)))
-        confirm = urlencode(write_form(Confirm(registration.token)))
         return write_mail(
             Mail(
                 sender=self.sender,
@@ -194,7 +193,6 @@ class Publisher:
                 subject=f"Changes at {offer.url_base}, report {number}",
                 report=Report(number, offer.url_base, changes),
                 unsubscribe_url=f"{offer.cgi}?{leave}",
-                confirm_url="" if registration.confirmed else f"{offer.cgi}?{confirm}",
             )
         )
 

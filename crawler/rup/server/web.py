@@ -30,8 +30,7 @@ from crawler.rup.protocol.server import MAX_QUERY_SPAN, Client, FormAnswer, Serv
 from crawler.rup.protocol.units import UNITS_S, Span
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.publish import Publisher
-from crawler.rup.server.rate_limit import client_network
-from crawler.rup.server.responder import Responder
+from crawler.rup.server.responder import Responder, client_network
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split

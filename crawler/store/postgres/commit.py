@@ -12,7 +12,7 @@ from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.rows import CommitBatch, CommitResult, SiteNews
 from crawler.store.sql.commit import Committer, LinkRow, Row
-from crawler.store.sql.readiness import Readiness, unlimited
+from crawler.store.sql.readiness import Readiness
 
 _LINK = ("source", "target", "anchor", "rel", "follow")  # the values of a LinkRow
 
@@ -22,10 +22,6 @@ class PostgresReadiness(Readiness):
 
     async def lock(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
-
-    async def refresh_all(self, pages_per_site: int | None) -> None:
-        stale = await self._sql.fetch("stale_groups", pages_per_site=unlimited(pages_per_site))
-        await self.refresh({group.id for group in stale}, pages_per_site)
 
 
 class PostgresCommitter(Committer):

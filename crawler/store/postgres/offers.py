@@ -29,7 +29,7 @@ from crawler.store.retrying import retrying
 from crawler.store.rows import RobotsNews
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.statements import Statements
+from crawler.store.sql.tables import StoreStatements
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -39,7 +39,9 @@ _SITES_KEPT = 100_000
 class PostgresOffers(Offers):
     """The URLs of a store to which other workers write, and in which no commit writes to other groups."""
 
-    def __init__(self, sql: Statements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
+    _sql: StoreStatements
+
+    def __init__(self, sql: StoreStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         super().__init__(sql, group_by, rules)
         self._names: dict[str, str] = {}  # name of the group by site
         self.worker = 0
@@ -57,11 +59,10 @@ class PostgresOffers(Offers):
             depths = best if group[site_of(row.source)] == group[site_of(row.target)] else leaving
             depths[row.target] = min(row.depth, depths.get(row.target, row.depth))
         await self._leave(
-            "leave_nearer",
             [
                 {"worker_id": self.worker, "max_depth": max_depth, "depth": depth, "target": number}
                 for number, depth in leaving.items()
-            ],
+            ]
         )
         return await self.nearer(best, max_depth)
 
@@ -111,12 +112,12 @@ class PostgresOffers(Offers):
                 for offer in outcome.offers
                 if offer.url not in here
             ]
-        await self._leave("leave_offer", rows)
+        await self._leave(rows)
 
     async def leave_sitemaps(self, news: RobotsNews, max_depth: int | None) -> RobotsNews:
         """Leave behind the sitemaps of other groups that a robots.txt names; returns the news without them."""
         leaving = [offer for offer in news.sitemaps if self._leaves(offer, news.site)]
-        await self._leave("leave_offer", [self._row(offer, max_depth) for offer in leaving])
+        await self._leave([self._row(offer, max_depth) for offer in leaving])
         return news._replace(sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
 
     def _row(
@@ -128,12 +129,11 @@ class PostgresOffers(Offers):
         link: Link | None = None,
         leads: bool = False,
     ) -> dict[str, object]:
-        """An offer as parameters of the statement ``leave_offer``."""
+        """An offer as a row of the table ``offer``."""
         return {
             "worker_id": self.worker,
             "max_depth": max_depth,
             "depth": offer.depth,
-            "target": None,
             "url": offer.url,
             "source": None if source is None else source.id,
             "source_depth": None if source is None else source.depth,
@@ -150,9 +150,9 @@ class PostgresOffers(Offers):
             "by_domain": int(offer.by_domain),
         }
 
-    async def _leave(self, statement: str, rows: Sequence[Mapping[str, object]]) -> None:
+    async def _leave(self, rows: Sequence[Mapping[str, object]]) -> None:
         self.has_left = self.has_left or bool(rows)
-        await self._sql.execute_many(statement, rows)
+        await self._sql.insert("offer", rows)
 
     def _leaves(self, offer: Offer, site: str) -> bool:
         known = self._recent.get(offer.url)

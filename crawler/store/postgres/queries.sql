@@ -1,10 +1,6 @@
 -- Named queries of the PostgreSQL store; sqlite/queries.sql says what those of the same name are for. A query that is
 -- executed for many rows takes each column as an array: one statement for any number of rows.
 
--- name: known_urls
-SELECT u.id, u.path, u.state, u.reason_code, u.reason, u.depth, u.hops
-FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id;
-
 -- name: lock_urls
 -- In the order of their numbers: no two transactions wait for each other.
 SELECT u.id FROM unnest(numbers(:numbers)) AS t (id)
@@ -23,23 +19,6 @@ SELECT * FROM unnest(:id::bigint[], :path::text[], :state::text[], :reason_code:
   :found_on::bigint[], :hops::int[], :seed::int[], :kind::text[], :lastmod::float8[],
   :by_domain::int[]) AS t (id) ORDER BY t.id
 ON CONFLICT DO NOTHING RETURNING id;
-
--- name: leave_offer
--- Leave what a page says of URLs of other groups.
-INSERT INTO offer (worker_id, max_depth, depth, target, url, source, source_depth, refusal_code, refusal,
-  hops,
-  seed, kind, lastmod, anchor, rel, follow, leads, by_domain)
-SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
-  :target::bigint[], :url::text[], :source::bigint[],
-  :source_depth::bigint[], :refusal_code::text[], :refusal::text[], :hops::int[], :seed::int[], :kind::text[],
-    :lastmod::float8[], :anchor::text[], :rel::text[],
-  :follow::int[], :leads::int[], :by_domain::int[]);
-
--- name: leave_nearer
--- Leave what a page that came nearer to a seed means for a known URL of another group.
-INSERT INTO offer (worker_id, max_depth, depth, target)
-SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
-  :target::bigint[]);
 
 -- name: offers_left
 -- Offers left by this worker (NULL: by any), or by a worker that has ended.
@@ -64,22 +43,6 @@ WHERE follow IS NOT NULL ORDER BY source, number, id DESC
 ON CONFLICT (source, target)
 DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
 
--- name: insert_main_text
--- A worker may delete a body meanwhile: its row is locked before the text refers to it.
-INSERT INTO main_text (body_id, read_as, data)
-SELECT b.id, t.read_as, t.data FROM unnest(:body_id::bigint[], :read_as::text[], :data::bytea[])
-  AS t (body_id, read_as, data) JOIN body b ON b.id = t.body_id ORDER BY b.id FOR KEY SHARE OF b
-ON CONFLICT (body_id) DO UPDATE SET read_as = excluded.read_as, data = excluded.data;
-
--- name: links_of
-SELECT u.id AS source, u.depth + 1 AS depth, l.target
-FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id
-JOIN link l ON l.source = u.id AND l.follow = 1
-UNION ALL
-SELECT u.id, u.depth, u.target
-FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id
-WHERE u.target IS NOT NULL;
-
 -- name: add_groups
 -- Two names with the same hash become two groups.
 INSERT INTO politeness_group (id, name)
@@ -87,14 +50,6 @@ SELECT n.id + EXISTS (SELECT 1 FROM politeness_group g WHERE g.id = n.id)::int, 
 FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
   EXCEPT SELECT name, group_number(name) FROM politeness_group WHERE name = ANY(:name::text[])) AS n
 ORDER BY 1 ON CONFLICT DO NOTHING;
-
--- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id, other_bucket, max_pages)
-SELECT t.name, t.host, t.registered_domain, g.id, t.other_bucket, t.max_pages
-FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_bucket::int[],
-  :max_pages::bigint[])
-  AS t (name, host, registered_domain, group_name, other_bucket, max_pages) JOIN politeness_group g ON g.name = t.group_name
-WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: insert_body
 -- A new body is to be dropped until a commit names it.
@@ -189,41 +144,6 @@ SELECT * FROM unnest(:site::text[], :main_site::text[], :evidence::text[], :cont
 ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = excluded.evidence,
   contradiction = excluded.contradiction, seen_at = excluded.seen_at, sample = NULL, confidence = NULL;
 
--- name: refresh_ready
-UPDATE politeness_group g SET ready_at = (
-  SELECT min(greatest(g.next_at, s.robots_until, s.rests_until, f.due_at))
-  FROM site s CROSS JOIN LATERAL (
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND depth < :below_depth
-      AND s.fetched < page_limit(s)
-     ORDER BY due_at LIMIT 1)
-    UNION ALL
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1
-      AND s.fetched >= page_limit(s)
-     ORDER BY due_at LIMIT 1)
-    UNION ALL (SELECT 0::float8 FROM robots_wait WHERE target_id = s.id LIMIT 1)) f
-  WHERE s.group_id = g.id)
-WHERE id = ANY(numbers(:groups));
-
--- name: stale_groups
--- Groups whose ready_at is wrong.
-SELECT g.id FROM politeness_group g LEFT JOIN (
-  SELECT s.group_id, min(greatest(h.next_at, s.robots_until, s.rests_until, f.due_at)) AS ready_at
-  FROM site s JOIN politeness_group h ON h.id = s.group_id CROSS JOIN LATERAL (
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < page_limit(s) ORDER BY due_at LIMIT 1)
-    UNION ALL
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1 AND s.fetched >= page_limit(s)
-      ORDER BY due_at LIMIT 1)
-    UNION ALL (SELECT 0::float8 FROM robots_wait WHERE target_id = s.id LIMIT 1)) f
-  GROUP BY s.group_id) n ON n.group_id = g.id
-WHERE n.ready_at IS DISTINCT FROM g.ready_at;
-
--- name: claimable_groups
--- Skips groups that another worker is claiming.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
-FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL
-ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
-
 -- name: claimed_sites
 WITH able AS (
   SELECT s.id, s.group_id FROM site s
@@ -242,8 +162,7 @@ turned AS (
   SELECT p.id, p.group_id, (place + sites - floor(:until / greatest(1.0, g.pause_s))::bigint % sites) % sites AS nth
   FROM ordered p JOIN politeness_group g ON g.id = p.group_id),
 chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
-  s.rests_until, s.probe, s.closed_at,
+SELECT claimed_site(s), s.group_id, page_limit(s) AS page_limit, robots_copy_of(r), robots_text_of(t),
   (SELECT coalesce(json_agg(json_build_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
     'hops', u.hops,
       'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
@@ -266,101 +185,19 @@ SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robot
      AND is_revisit = 1 AND s.fetched >= page_limit(s) ORDER BY due_at LIMIT :limit)) q
     JOIN url u ON u.id = q.url_id
     LEFT JOIN revisit v ON v.url_id = u.id
-    LEFT JOIN page p ON p.url_id = v.url_id) AS urls,
-  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
-  r.etag, r.last_modified,
-  r.failures, r.failing_since, r.retry_at, r.note,
-  EXISTS (SELECT 1 FROM robots_wait
-    WHERE site_id = s.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting
+    LEFT JOIN page p ON p.url_id = v.url_id) AS urls
 FROM chosen c JOIN site s ON s.id = c.id
 LEFT JOIN robots_copy r ON r.id = s.robots_id
 LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
-
--- name: lost_groups
--- Skips groups that another worker is releasing.
-SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
-  g.answers, g.usual_s, g.recent_s
-FROM politeness_group g JOIN worker w ON w.id = g.claimed_by
-WHERE g.claimed_by IS NOT NULL
-  AND w.ended_at IS NOT NULL
-ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
 -- idle_in_transaction_session_timeout ends its connection.
 SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY id FOR UPDATE;
 
--- name: end_lost_workers
--- Before their groups are released. A worker that is renewing its lease is not lost.
-UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE id IN (
-  SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least(:now, clock()) FOR UPDATE SKIP LOCKED);
-
 -- name: still_at_work
 -- A worker that wants to end this one waits for the transaction.
 SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
-
--- name: others_at_work
-SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
-  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL)
-  OR EXISTS (SELECT 1 FROM offer) AS any_other;
-
--- name: insert_content_mirror
-INSERT INTO mirror (site, main_site, evidence, sample, confidence, seen_at)
-SELECT site, main_site, 'content', sample, confidence, seen_at
-FROM unnest(:site::text[], :main_site::text[], :sample::bigint[], :confidence::float8[], :now::float8[]) WITH ORDINALITY
-  AS t (site, main_site, sample, confidence, seen_at, n) ORDER BY n ON CONFLICT DO NOTHING;
-
--- name: counts
-SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS queued,
-  (SELECT coalesce(json_object_agg(state, n), '{}')::text FROM
-    (SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed')
-      GROUP BY state) AS n) AS ended,
-  (SELECT count(*) FROM page) AS pages, (SELECT count(*) FROM link) AS links, (SELECT count(*)
-    FROM request WHERE was_sent(error_kind) = 1) AS requests,
-  (SELECT count(*) FROM site) AS sites;
-
--- name: insert_sample
-INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
-SELECT url_id, stratum, walk, probability, site_probability FROM unnest(:url_id::bigint[], :stratum::text[],
-  :walk::bigint[], :probability::float8[], :site_probability::float8[])
-  WITH ORDINALITY AS t (url_id, stratum, walk, probability, site_probability, n) ORDER BY n;
-
--- name: add_visited_pages
-INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
-  'its first revisit' FROM (
-  SELECT p.url_id, p.fetched_at,
-    CASE p.document_state WHEN 'STATIC' THEN :static_tempo WHEN 'DYNAMIC' THEN :dynamic_tempo ELSE 1.0::float8 END AS tempo
-  FROM page p WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = p.url_id)) AS n
-ON CONFLICT DO NOTHING;
-
--- name: add_visited_others
-INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo,
-  'its first revisit' FROM (
-  SELECT id, :static_tempo::float8 AS tempo FROM url
-  WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
-  UNION ALL SELECT id, :dynamic_tempo::float8 FROM url WHERE kind = 'sitemap' AND state IN ('fetched',
-    'redirected')) AS n
-WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id)
-ON CONFLICT DO NOTHING;
-
--- name: note_states
-UPDATE revisit r SET state = u.state, reason_code = u.reason_code, reason = u.reason FROM url u
-  WHERE u.id = r.url_id AND r.url_id = ANY(numbers(:numbers));
-
--- name: queue_revisit
-UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at, reason_code = :reason_code, reason = :reason
-FROM revisit r WHERE r.url_id = u.id AND u.id = ANY(numbers(:numbers)) AND u.state <> 'queued';
-
--- name: apply_hint
-UPDATE revisit SET hint = :source, hinted_at = :at,
-  due_at = CASE WHEN :counts::boolean THEN least(due_at, greatest(:now,
-    CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END))
-    ELSE due_at END,
-  why = CASE WHEN :counts::boolean AND due_at > greatest(:now, CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END)
-    THEN :why ELSE why END
-WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
 -- name: drop_links
 -- Also the links that are still to be carried over; the URLs that they lead to stay found.
@@ -372,28 +209,8 @@ DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
   AND NOT EXISTS (SELECT 1 FROM page WHERE body_id = b.id)
   AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
 
--- name: queued_on
-SELECT f.url_id FROM ranges(:ranges) r JOIN site s ON s.name BETWEEN r.first AND r.last
-JOIN frontier f ON f.site_id = s.id LIMIT :limit;
-
--- name: numbers_on
-SELECT first_url_of(s.id) AS first, last_url_of(s.id) AS last FROM ranges(:ranges) r
-  JOIN site s ON s.name BETWEEN r.first AND r.last
-WHERE s.id >= site_of(:after::bigint) ORDER BY s.id;
-
--- name: blocked_within
-SELECT id FROM url WHERE id BETWEEN :first AND :last AND state = 'excluded' AND reason_code = :reason_code
-  ORDER BY id LIMIT :limit;
-
 -- name: forget_beats
 DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < :run_id OR w.ended_at IS NOT NULL);
-
--- name: beat
-INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
-VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims)
-ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
-  lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups,
-  vain_claims = excluded.vain_claims;
 
 -- name: offer_left
 SELECT 1 AS n FROM offer LIMIT 1;
@@ -413,10 +230,6 @@ LOCK TABLE worker IN SHARE MODE;
 
 -- name: number_requests
 UPDATE request_number SET last = (SELECT coalesce(max(id), 0) FROM request);
-
--- name: columns_of
-SELECT column_name AS name FROM information_schema.columns
-WHERE table_schema = current_schema() AND table_name = :table ORDER BY ordinal_position;
 
 -- name: volatile_functions
 -- The volatile functions among these words, in any schema.
@@ -455,10 +268,6 @@ FROM unnest(ARRAY[
   'GRANT SELECT ON ALL TABLES IN SCHEMA %2$I TO %1$I',
   'REVOKE ALL ON %2$I.rup_server FROM %1$I'
 ]) WITH ORDINALITY AS t (template, n) ORDER BY n;
-
--- name: redact_requests
-UPDATE request q SET path = '', location = NULL FROM url u
-WHERE q.purpose <> 'robots' AND u.id = ANY(numbers(:numbers)) AND q.site_id = site_of(u.id) AND q.path = u.path;
 
 -- name: store_bytes
 SELECT pg_database_size(current_database()) AS n;

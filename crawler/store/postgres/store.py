@@ -40,8 +40,9 @@ from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store, bodies_of
+from crawler.store.sql.tables import StoreStatements, tables
 from crawler.store.sql.workers import Workers
-from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql
+from crawler.store.statements import ONLY_READS, Queries, UserSql
 
 T = TypeVar("T")
 
@@ -51,10 +52,6 @@ _NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait 
 _CARRY_EVERY_S = 1.0  # the offers of workers that have ended
 _SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
 _ROWS_AT_ONCE = 500
-#: Tables whose rows the database numbers.
-_NUMBERED = dict.fromkeys(
-    ("run", "worker", "site", "robots_text", "robots_copy", "body", "rup_mail", "control"), "id"
-) | {"sample": "draw"}
 
 
 class _Revisits(RevisitRows):
@@ -67,7 +64,7 @@ class _Revisits(RevisitRows):
             await super().sweep()
 
 
-async def _are_idle(sql: Statements) -> bool:
+async def _are_idle(sql: StoreStatements) -> bool:
     """Whether no worker is at work. Then none begins before the end of the transaction."""
     if await sql.fetch("worker_at_work"):
         return False
@@ -112,7 +109,7 @@ class PostgresStore(Store):
         self._counter = Postgres(url)  # for statements that may take minutes
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
         self._waits_at_start = False
-        self._sql = sql = Statements(self._db, queries)
+        self._sql = sql = StoreStatements(self._db, "postgres")
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
@@ -323,9 +320,6 @@ class PostgresStore(Store):
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen
 
-    async def columns_of(self, table: str) -> list[str]:
-        return [row.name for row in await self._read.fetch("columns_of", table=table)]
-
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
             await self._db.copy_in(table, columns, rows)
@@ -337,7 +331,8 @@ class PostgresStore(Store):
     async def finish_copy(self, now: float) -> None:
         """Also sets the sequences, for numbers to go on after those that were copied."""
         async with self._writing():
-            for table, column in _NUMBERED.items():
+            numbered = ((name, table.key[0]) for name, table in tables("sqlite").items() if table.is_numbered)
+            for table, column in numbered:
                 await self._db.execute(
                     f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}"
                 )
@@ -413,8 +408,8 @@ class PostgresStore(Store):
     async def _fetch_slowly(self, sql: str, parameters: Any = None) -> list[Any]:
         return await self._retry(lambda: self._counter.execute_fetchall(sql, parameters))
 
-    async def _count(self, statement: str) -> Any:
-        return await (self._slow if self._workers.id else self._read).fetch_one(statement)
+    async def _count(self, statement: str) -> list[Any]:
+        return await (self._slow if self._workers.id else self._read).fetch(statement)
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         return await self._reconnect_policy.retry(attempt, waits=lambda: bool(self._workers.id or self._waits_at_start))

@@ -9,10 +9,12 @@ from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order, Standing, name_ranges, standing, still_blocks
 from crawler.reasons import ReasonCode
+from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.statements import Queries, Statements
+from crawler.store.sql.tables import StoreStatements
+from crawler.store.statements import Queries
 
 
 class Control(StoreSection):
@@ -48,7 +50,7 @@ class Control(StoreSection):
     async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
         """The numbers beyond ``after`` of URLs excluded because ``name`` was blocked, in ascending order."""
         found: list[int] = []
-        for site in await self._read.fetch("numbers_on", ranges=json.dumps(name_ranges(name)), after=after):
+        for site in await self._read.fetch("numbers_on", ranges=json.dumps(name_ranges(name)), least=site_of(after)):
             rows = await self._read.fetch(
                 "blocked_within",
                 first=max(site.first, after + 1),
@@ -65,25 +67,16 @@ class Control(StoreSection):
         """Store a heartbeat; those of earlier runs are deleted."""
         async with self._writing():
             await self._sql.execute("forget_beats", run_id=beat.run_id)
-            await self._sql.execute("beat", **self._beat_row(beat))
+            await self._sql.insert("heartbeat", [self._beat_row(beat)], known="replaced")
 
     def _beat_row(self, beat: Beat) -> dict[str, object]:
-        return {
-            "run_id": beat.run_id,
-            "pid": beat.pid,
-            "seen_at": beat.seen_at,
-            "memory_bytes": beat.memory_bytes,
-            "lag_s": beat.lag_s,
-            "low_disk": beat.low_disk,
-            "look_ups": beat.look_ups,
-            "vain_claims": beat.vain_claims,
-        }
+        return beat._asdict()
 
     async def beats(self) -> list[Beat]:
         return [Beat(**row._asdict()) for row in await self._read.fetch("beats")]
 
 
-async def give(sql: Statements, command: Command, name: str, clock: Clock, because: str) -> Order:
+async def give(sql: StoreStatements, command: Command, name: str, clock: Clock, because: str) -> Order:
     """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
 
     Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
@@ -99,16 +92,17 @@ async def give(sql: Statements, command: Command, name: str, clock: Clock, becau
     if command is Command.UNBLOCK:
         await _require_blocked(sql, name)
     now = clock.now()
-    await sql.execute("give_order", now=now, command=command, name=name, run_id=run_id, because=because)
+    row = {"asked_at": now, "command": command, "name": name, "run_id": run_id, "because": because}
+    await sql.insert("control", [row])
     given = await sql.fetch_one("newest_order", now=now, command=command)
     return Order(int(given.id), now, command, name, run_id, because=because)
 
 
-async def _standing(sql: Statements) -> Standing:
+async def _standing(sql: Queries) -> Standing:
     return standing([_order(row) for row in await sql.fetch("orders", after=0)])
 
 
-async def _require_blocked(sql: Statements, name: str) -> None:
+async def _require_blocked(sql: Queries, name: str) -> None:
     """Raise :class:`UsageError` if to lift the block of ``name`` would change nothing."""
     blocked = (await _standing(sql)).blocked
     if name in blocked:

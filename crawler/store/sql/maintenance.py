@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from crawler.model import State
 from crawler.reasons import Reason
 from crawler.store.rows import Content
 from crawler.store.sql.bodies import Bodies
@@ -13,19 +14,8 @@ from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.section import Access, StoreSection
 
-#: The statements that delete all that the store has of a URL, in this order. Bodies go when no page names them.
-_FORGETTING = (
-    "forget_page_bodies",
-    "bodies_of",
-    "uncount_page",
-    "forget_page",
-    "forget_versions",
-    "drop_links",
-    "forget_revisit",
-    "forget_rank",
-    "forget_text_signature",
-    "forget_near_duplicate",
-)
+#: The tables with rows of a URL that go with it. Bodies go when no page names them.
+_OF_A_URL = ("page", "page_version", "revisit", "rank", "text_signature")
 
 
 class Maintenance(StoreSection):
@@ -57,10 +47,14 @@ class Maintenance(StoreSection):
         await self._sql.execute("erase_deleted")
         async with self._writing():
             await self._sql.execute("drop_unread", numbers=json.dumps(list(numbers)))
-            for statement in _FORGETTING:
+            for statement in ("forget_page_bodies", "bodies_of", "uncount_page", "drop_links", "forget_near_duplicate"):
                 await self._sql.execute_many(statement, rows)
+            for table in _OF_A_URL:
+                await self._sql.delete(table, "url_id", numbers)
             await self._offers.dequeue(numbers)
-            await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])
+            # The row of the URL stays: it keeps the page from coming back.
+            ended = {"state": State.EXCLUDED, "reason_code": reason.code, "reason": reason.sentence}
+            await self._sql.update("url", [dict(id=n, target=None, due_at=0.0, attempts=0, **ended) for n in numbers])
             await self._sql.execute("computations_behind")
             await self._readiness.refresh(await self._offers.groups(numbers))
             self._offers.forget()

@@ -95,11 +95,7 @@ WHERE seen_at > latest_now(:now) + :differ;
 
 -- name: paces_ahead
 -- The groups whose pauses end later than they can if they begin now.
-SELECT id, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group
-WHERE next_at - pause_s - :differ > :now;
-
--- name: set_pace_right
-UPDATE politeness_group SET next_at = :next_at WHERE id = :id;
+SELECT g.id, pace_of(g) FROM politeness_group g WHERE g.next_at - g.pause_s - :differ > :now;
 
 -- name: set_robots_right
 -- No copy of a robots.txt that was received in the future is in force, because nobody knows its age. The wait for a file
@@ -111,9 +107,6 @@ FROM robots_copy r WHERE r.id = site.robots_id AND r.fetched_at - :differ > :now
 -- The queued URLs that wait for longer than their groups and than any retry.
 SELECT f.url_id AS id FROM site s JOIN politeness_group g ON g.id = s.group_id
 JOIN frontier f ON f.site_id = s.id AND f.due_at > :latest WHERE f.due_at > g.next_at;
-
--- name: set_retry_right
-UPDATE url SET due_at = :now WHERE id = :id;
 
 -- name: set_revisits_right
 UPDATE revisit SET due_at = due_at - checked_at + :now, not_before = not_before - checked_at + :now, checked_at = :now
@@ -152,9 +145,6 @@ UPDATE run SET finished_at = :now, ended_code = :ended_code, ended_by = :ended_b
 -- name: bucket
 SELECT number, buckets FROM bucket;
 
--- name: insert_bucket
-INSERT INTO bucket (number, buckets) VALUES (:number, :buckets);
-
 -- name: lengthen_pause
 UPDATE politeness_group SET pause_s = :pause_s WHERE name = :name AND pause_s < :pause_s;
 
@@ -163,9 +153,6 @@ UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_a
 
 -- name: unread_urls
 SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
-
--- name: delete_outgoing
-DELETE FROM outgoing;
 
 -- name: heard_since
 -- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.
@@ -186,21 +173,13 @@ WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :l
 
 -- name: site_named
 -- A site with its robots copy, as in claimed_sites.
-SELECT s.id, s.name, s.robots_id, s.crawl_delay_s, s.fetched, s.walls, s.refused, s.front_refused, s.rest_count,
-  s.rests_until, s.probe, s.closed_at,
-  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
-  r.etag, r.last_modified,
-  r.failures, r.failing_since, r.retry_at, r.note,
-  EXISTS (SELECT 1 FROM robots_wait
-    WHERE site_id = s.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting
-FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+SELECT claimed_site(s), robots_copy_of(r), robots_text_of(t) FROM site s
+LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
 WHERE s.name = :name;
 
 -- name: robots_copy_from
 -- The newest copy that came from a URL behind a redirect, and that has not run out.
-SELECT r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body,
-  t.sha256, r.etag, r.last_modified, r.failures, r.failing_since, r.retry_at, r.note
-FROM robots_copy r LEFT JOIN robots_text t ON t.id = r.text_id
+SELECT robots_copy_of(r), robots_text_of(t) FROM robots_copy r LEFT JOIN robots_text t ON t.id = r.text_id
 WHERE r.answered_by = :url AND (r.valid_until > :now OR r.retry_at > :now) ORDER BY r.id DESC LIMIT 1;
 
 -- name: claim_group
@@ -321,9 +300,7 @@ WITH RECURSIVE way (id, found_on, n) AS (
 SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
 
 -- name: all_sites
-SELECT s.id, s.name AS site, g.name AS group_name, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
-  g.answers, g.usual_s, g.recent_s
-FROM site s JOIN politeness_group g ON g.id = s.group_id;
+SELECT s.id, s.name AS site, g.name AS group_name, pace_of(g) FROM site s JOIN politeness_group g ON g.id = s.group_id;
 
 -- name: queued_from
 -- Queued URLs in the order of their numbers, after one.
@@ -345,13 +322,6 @@ UPDATE site SET max_pages = NULL WHERE max_pages IS NOT NULL;
 UPDATE site SET max_pages = number_of(:max_pages)
 WHERE rtrim(host, '.') = :name OR substr(rtrim(host, '.'), length(rtrim(host, '.')) - length(:name)) = '.' || :name;
 
--- name: forget_skipped
-DELETE FROM skipped_seed WHERE source = :source;
-
--- name: insert_skipped
-INSERT INTO skipped_seed (source, line, text, reason, meant)
-each_row(:source text, :line bigint, :text text, :reason text, :meant text);
-
 -- name: skipped_and_meant
 SELECT source, line, meant FROM skipped_seed WHERE meant <> '';
 
@@ -363,9 +333,6 @@ SELECT site_id, paid_until FROM revisit_budget;
 
 -- name: orders
 SELECT id, asked_at, command, name, run_id, done_at, because FROM control WHERE id > :after ORDER BY id;
-
--- name: give_order
-INSERT INTO control (asked_at, command, name, run_id, because) VALUES (:now, :command, :name, :run_id, :because);
 
 -- name: exclude_not_drawn
 -- Exclude the pages that were held back and are not in the sample. If the targets of redirects belong to the sample
@@ -391,9 +358,6 @@ UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
 -- Whether a sample decides which pages are requested.
 SELECT 1 AS stands FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL;
 
--- name: reserve_pages
-UPDATE worker SET reserved = :pages WHERE id = :worker;
-
 -- name: is_at_work
 SELECT 1 AS is_at_work FROM worker WHERE id = :worker AND pid = :pid AND ended_at IS NULL;
 
@@ -416,11 +380,8 @@ SELECT site, main_site FROM mirror WHERE evidence = 'host';
 -- name: refuted_mirrors
 SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted';
 
--- name: drop_content_mirrors
-DELETE FROM mirror WHERE evidence = 'content';
-
 -- name: group_pace
-SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
+SELECT pace_of(g) FROM politeness_group g WHERE g.name = :name;
 
 -- name: put_site_file
 -- The newer answer stays, whichever worker writes it last.
@@ -462,17 +423,8 @@ SELECT count(*) AS n FROM frontier;
 -- name: excluded_count
 SELECT count(*) AS n FROM url WHERE state = 'excluded';
 
--- name: end_change
-DELETE FROM change_under_way;
-
--- name: begin_change
-INSERT INTO change_under_way (since) VALUES (:now);
-
 -- name: unfinished_copy
 SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
-
--- name: begin_copy
-INSERT INTO store_copy (source) VALUES (:source);
 
 -- name: reopen_copy
 UPDATE store_copy SET done_at = NULL;
@@ -509,15 +461,6 @@ FROM object_to_delete d ORDER BY d.sha256 LIMIT :limit;
 -- name: objects_deleted
 DELETE FROM object_to_delete WHERE sha256 <= :last;
 
--- name: clear_bodies_to_drop
-DELETE FROM body_to_drop;
-
--- name: drop_ranks
-DELETE FROM rank;
-
--- name: drop_site_ranks
-DELETE FROM site_rank;
-
 -- name: sample_draws
 -- Every draw, in their order. The one that is not discarded is the last.
 SELECT number, method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands,
@@ -526,18 +469,6 @@ FROM sample_draw ORDER BY number;
 
 -- name: discard_sample_draw
 UPDATE sample_draw SET stands = 0, discarded_at = :now WHERE discarded_at IS NULL;
-
--- name: drop_sample
-DELETE FROM sample;
-
--- name: drop_frame
-DELETE FROM frame_url;
-
--- name: insert_sample_draw
-INSERT INTO sample_draw (number, method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows,
-  held_from, stands, share, sites, sites_by, design, design_sha256)
-VALUES ((SELECT coalesce(max(number), 0) + 1 FROM sample_draw), :method, :per, :size, :seed, :drawn_at, :frame, :cut_sites,
-  :missed, :missed_sites, :follows, :held_from, :stands, :share, :sites, :sites_by, :design, :design_sha256);
 
 -- name: reopen_sample
 UPDATE sample_draw SET stands = 0;
@@ -568,26 +499,6 @@ SELECT site, cgi, key, email, latency, registered_at, units, max_query_span, seq
   heard_at, quiet, exclude, include_only, question, lost, given_up, unreached, silent_at
 FROM rup_server;
 
--- name: put_rup_server
-INSERT INTO rup_server (site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number,
-  good_until, heard_at, quiet, exclude, include_only, question, lost, given_up, unreached, silent_at)
-VALUES (:site, :cgi, :key, :email, :latency, :registered_at, :units, :max_query_span, :sequence_number,
-  :good_until, :heard_at, :quiet, :exclude, :include_only, :question, :lost, :given_up, :unreached,
-  :silent_at)
-ON CONFLICT (site) DO UPDATE SET cgi = excluded.cgi, key = excluded.key, email = excluded.email,
-  latency = excluded.latency, registered_at = excluded.registered_at, units = excluded.units,
-  max_query_span = excluded.max_query_span, sequence_number = excluded.sequence_number,
-  good_until = excluded.good_until, heard_at = excluded.heard_at, quiet = excluded.quiet,
-  exclude = excluded.exclude, include_only = excluded.include_only, question = excluded.question,
-  lost = excluded.lost, given_up = excluded.given_up, unreached = excluded.unreached, silent_at = excluded.silent_at;
-
--- name: remove_rup_server
-DELETE FROM rup_server WHERE site = :site;
-
--- name: insert_rup_mail
-INSERT INTO rup_mail (digest, taken_at, site, sequence_number, verdict_code, verdict, changes, refused)
-VALUES (:digest, :taken_at, :site, :sequence_number, :verdict_code, :verdict, :changes, :refused) ON CONFLICT DO NOTHING;
-
 -- name: trim_rup_mails
 -- Keep the newest mails only.
 DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - :kept;
@@ -614,15 +525,8 @@ DELETE FROM site_template WHERE site_id NOT IN (SELECT DISTINCT site_of(url_id) 
 DELETE FROM near_duplicate
 WHERE cluster_id IN (SELECT cluster_id FROM near_duplicate GROUP BY cluster_id HAVING count(*) = 1);
 
--- name: drop_near_duplicates
-DELETE FROM near_duplicate;
-
 -- name: last_request
 SELECT coalesce(max(id), 0) AS id FROM request;
-
--- name: set_computed
-INSERT INTO computation (name, last_request) VALUES (:name, :last_request)
-ON CONFLICT (name) DO UPDATE SET last_request = excluded.last_request;
 
 -- name: drop_old_main_texts
 -- The texts of bodies that only earlier versions of pages have.
@@ -712,25 +616,6 @@ UPDATE url AS u SET state = 'excluded', reason_code = t.reason_code, reason = t.
 FROM given(:reason_code text, :reason text, :id bigint)
 WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
 
--- name: insert_rank
-INSERT INTO rank each_row(:url_id bigint, :site_id bigint, :pagerank float8, :in_links bigint, :in_sites bigint);
-
--- name: insert_site_rank
-INSERT INTO site_rank each_row(:site_id bigint, :pagerank float8, :pages bigint, :in_links bigint, :in_sites bigint);
-
--- name: insert_text_signature
-INSERT INTO text_signature (url_id, digest, keys)
-each_row(:url_id bigint, :digest bigint, :keys bytea)
-ON CONFLICT (url_id) DO UPDATE SET digest = excluded.digest, keys = excluded.keys;
-
--- name: insert_site_template
-INSERT INTO site_template (site_id, shingles) each_row(:site_id bigint, :shingles bytea)
-ON CONFLICT (site_id) DO UPDATE SET shingles = excluded.shingles;
-
--- name: insert_near_duplicate
-INSERT INTO near_duplicate (url_id, cluster_id, similarity) each_row(:url_id bigint, :cluster_id bigint,
-  :similarity float8);
-
 -- name: set_lastmod
 UPDATE url AS u SET lastmod = t.lastmod FROM given(:lastmod float8, :id bigint)
 WHERE u.id = t.id;
@@ -806,9 +691,6 @@ UPDATE politeness_group AS g SET next_at = t.next_at, pause_s = t.pause_s, backo
 FROM given(:next_at float8, :pause_s float8, :backoff_s float8, :wait_code text, :waits_for text, :answers bigint,
   :usual_s float8, :recent_s float8, :name text) WHERE g.name = t.name AND g.next_at <= t.next_at;
 
--- name: free_group
-UPDATE politeness_group SET claimed_by = NULL WHERE id is_each(:id);
-
 -- name: release_groups
 UPDATE politeness_group SET claimed_by = NULL WHERE id in_numbers(:groups);
 
@@ -853,9 +735,9 @@ WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT flag(:u
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: expire_robots_of
--- Expire the copies in force at a JSON list of sites.
+-- Expire the copies in force at a JSON list of sites, also of sites that were given up, but for those that refuse.
 UPDATE robots_copy SET valid_until = earliest(valid_until, :now)
-WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
+WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted', 'given_up') AND status <> 'wall'
   AND id IN (SELECT robots_id FROM site WHERE name in_texts(:sites));
 
 -- name: end_robots_wait
@@ -890,10 +772,6 @@ WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
 -- name: hint_sources
 -- The source of the newest hint of each URL of a JSON list; NULL: none.
 SELECT url_id, hint FROM revisit WHERE url_id in_numbers(:numbers);
-
--- name: pay
-INSERT INTO revisit_budget (site_id, paid_until) each_row(:site_id bigint, :paid_until float8)
-ON CONFLICT (site_id) DO UPDATE SET paid_until = excluded.paid_until;
 
 -- name: end_revisit
 -- Write how a revisit ended; checked_at is NULL if it observed nothing.
@@ -930,12 +808,6 @@ SELECT id FROM url WHERE id in_numbers(:numbers) AND state = 'excluded';
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id in_numbers(:sites);
 
--- name: back_to
--- A revisit changed nothing: restore the state. The target stays.
-UPDATE url AS u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0
-FROM given(:state text, :reason_code text, :reason text, :id bigint)
-WHERE u.id = t.id;
-
 -- name: page_seen
 UPDATE page AS p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL,
   preferences_id = CASE WHEN t.keeps_preferences = 1 THEN p.preferences_id ELSE t.preferences_id END,
@@ -947,27 +819,6 @@ FROM given(:seen_at float8, :etag text, :last_modified text, :id bigint, :keeps_
 UPDATE page AS p SET gone_at = coalesce(p.gone_at, t.gone_at)
 FROM given(:gone_at float8, :id bigint)
 WHERE p.url_id = t.id;
-
--- name: ask_whole
-UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id is_each(:id);
-
--- name: keep_version
--- Keep the version that a page had so far, unless it was NOINDEX.
-INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id, language, answer_id)
-SELECT p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
-  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id, language, answer_id
-FROM given(:id bigint) JOIN page p ON p.url_id = t.id
-WHERE noindex = 0
-ON CONFLICT (url_id, version) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
-  charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
-  title = excluded.title, description = excluded.description, keywords = excluded.keywords,
-  noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
-  text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified,
-  preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
-  language = excluded.language, answer_id = excluded.answer_id;
 
 -- name: bodies_of
 INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
@@ -985,9 +836,6 @@ INSERT INTO object_to_delete (sha256) each_row(:sha256 bytea) ON CONFLICT DO NOT
 -- name: bodies
 -- The bodies with the numbers in a JSON array.
 SELECT id, sha256, data FROM body WHERE id in_numbers(:numbers);
-
--- name: insert_frame_url
-INSERT INTO frame_url (url_id) each_row(:url_id bigint);
 
 -- name: offer_to_buckets
 -- Offer, of a JSON list of URLs, those of other buckets to them: queued ones, and those that were left to them.
@@ -1021,29 +869,8 @@ UPDATE site AS s SET fetched = latest(0, s.fetched - n.pages)
 FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id is_each(:id) GROUP BY 1) n
 WHERE s.id = n.site_id;
 
--- name: forget_page
-DELETE FROM page WHERE url_id is_each(:id);
-
--- name: forget_versions
-DELETE FROM page_version WHERE url_id is_each(:id);
-
--- name: forget_revisit
-DELETE FROM revisit WHERE url_id is_each(:id);
-
--- name: forget_rank
-DELETE FROM rank WHERE url_id is_each(:id);
-
--- name: forget_text_signature
-DELETE FROM text_signature WHERE url_id is_each(:id);
-
 -- name: forget_near_duplicate
 DELETE FROM near_duplicate WHERE url_id is_each(:id) OR cluster_id is_each(:id);
-
--- name: forget_url
--- The row of the URL stays: it keeps the page from coming back.
-UPDATE url AS u SET state = 'excluded', reason_code = 'forgotten', reason = t.reason, target = NULL, due_at = 0,
-  attempts = 0
-FROM given(:reason text, :id bigint) WHERE u.id = t.id;
 
 -- name: forgettable
 -- The content that the deletion of a JSON list of URLs would remove.
@@ -1086,3 +913,161 @@ WITH RECURSIVE behind (site) AS (
 SELECT u.id FROM behind b JOIN site s ON s.name = b.site
 JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
 WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
+
+-- name: known_urls
+-- The stored rows of a JSON list of URL numbers.
+SELECT id, path, state, reason_code, reason, depth, hops FROM url WHERE id in_numbers(:numbers);
+
+-- name: links_of
+-- The depths that a JSON list of URL numbers gives to others: one more to outlinks, the same to redirect targets.
+SELECT u.id AS source, u.depth + 1 AS depth, l.target FROM url u JOIN link l ON l.source = u.id AND l.follow = 1
+WHERE u.id in_numbers(:numbers)
+UNION ALL SELECT id, depth, target FROM url WHERE id in_numbers(:numbers) AND target IS NOT NULL;
+
+-- name: insert_main_text
+-- Keep the text of a body, unless the body was deleted meanwhile. A worker may be deleting it.
+INSERT INTO main_text (body_id, read_as, data)
+SELECT b.id, t.read_as, t.data FROM given(:body_id bigint, :read_as text, :data bytea) JOIN body b ON b.id = t.body_id
+ORDER BY b.id locking_keys(b) ON CONFLICT (body_id) DO UPDATE SET new_values(read_as, data);
+
+-- name: add_sites
+INSERT INTO site (name, host, registered_domain, group_id, other_bucket, max_pages)
+SELECT t.name, t.host, t.registered_domain, g.id, t.other_bucket, t.max_pages
+FROM given(:name text, :host text, :registered_domain text, :group_name text, :other_bucket int, :max_pages bigint)
+JOIN politeness_group g ON g.name = t.group_name
+WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
+
+-- name: ready_times
+-- When the earliest URL of each group may be fetched; NULL if it has none. URLs as deep as below_depth are held back. A
+-- site that has all its pages is only revisited; a URL that other sites wait for is outside the limits. Almost all held
+-- back URLs have due_at 0 and stand last, ordered by depth: two lookups, for due_at 0 and for later, avoid a walk over
+-- them.
+SELECT g.id, g.ready_at AS before, (
+  SELECT nullif(min(latest(g.next_at, n.robots_until, n.rests_until, n.due_at)), 9e99) FROM (
+    SELECT s.robots_until, s.rests_until, CASE
+      WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
+      WHEN s.fetched < page_limit(s) THEN coalesce(
+        (SELECT due_at FROM frontier WHERE site_id = s.id AND due_at = 0 AND depth < :below_depth LIMIT 1),
+        (SELECT due_at FROM frontier WHERE site_id = s.id AND due_at > 0 AND depth < :below_depth
+         ORDER BY due_at LIMIT 1), 9e99)
+      ELSE coalesce((SELECT due_at FROM frontier by_revisits() WHERE site_id = s.id AND is_revisit = 1
+        ORDER BY due_at LIMIT 1), 9e99) END AS due_at
+    FROM site s WHERE s.group_id = g.id) AS n) AS ready_at
+FROM politeness_group g
+
+-- name: refresh_ready
+-- Recompute when each group of a JSON list is ready.
+UPDATE politeness_group SET ready_at = n.ready_at FROM (statement(ready_times) WHERE g.id in_numbers(:groups)) AS n
+WHERE n.id = politeness_group.id;
+
+-- name: stale_groups
+-- The groups whose times are not those that they should be. The others are not written.
+SELECT id FROM (statement(ready_times)) AS n WHERE coalesce(ready_at, -1) <> coalesce(before, -1);
+
+-- name: claimable_groups
+-- The groups that have been ready longest. On PostgreSQL, those that another worker is claiming are left out.
+SELECT g.id, g.name, pace_of(g) FROM politeness_group g
+WHERE g.ready_at <= :until AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT :limit skipping_locked(g);
+
+-- name: lost_groups
+-- Groups held by workers that have ended, but for those that another worker is releasing.
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, pace_of(g)
+FROM politeness_group g LEFT JOIN worker w ON w.id = g.claimed_by
+WHERE g.claimed_by IS NOT NULL AND (w.id IS NULL OR w.ended_at IS NOT NULL) ORDER BY g.id skipping_locked(g);
+
+-- name: end_lost_workers
+-- Before their groups are released. A worker that is renewing its lease is not lost.
+UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE id IN (
+  SELECT w.id FROM worker w WHERE w.ended_at IS NULL AND w.lease_until <= earliest_now(:now) skipping_locked(w));
+
+-- name: others_at_work
+-- Whether another worker holds a group, or has just released one, or offers between groups are under way. One statement,
+-- because groups move meanwhile.
+SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker) OR offers_under_way()
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL) AS any_other;
+
+-- name: counts
+-- One statement, because a crawl may be running. States are counted by the index url_out: a count of all states would
+-- sort them.
+SELECT state AS what, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state
+UNION ALL SELECT 'queued', count(*) FROM frontier
+UNION ALL SELECT 'urls', count(*) FROM url
+UNION ALL SELECT 'pages', count(*) FROM page
+UNION ALL SELECT 'links', count(*) FROM link
+UNION ALL SELECT 'requests', count(*) FROM request WHERE was_sent(error_kind) = 1
+UNION ALL SELECT 'sites', count(*) FROM site;
+
+-- name: add_visited_pages
+-- Add pages that have no row yet. The tempo of a page without document state is 1.
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
+  'its first revisit' FROM (SELECT p.url_id, p.fetched_at, CASE p.document_state WHEN 'STATIC' THEN :static_tempo
+    WHEN 'DYNAMIC' THEN :dynamic_tempo ELSE CAST(1 AS double precision) END AS tempo FROM page p) AS n
+WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.url_id) ON CONFLICT DO NOTHING;
+
+-- name: add_visited_others
+-- Add redirects and sitemaps: as add_visited_pages, with the current time in place of the visit's.
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo, 'its first revisit' FROM (
+  SELECT id, CAST(:static_tempo AS double precision) AS tempo FROM url  -- by the index url_out
+  WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
+  UNION ALL SELECT id, :dynamic_tempo FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected')) AS n
+WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id) ON CONFLICT DO NOTHING;
+
+-- name: note_states
+-- Remember the state of a JSON list of URLs before they are queued.
+UPDATE revisit SET state = u.state, reason_code = u.reason_code, reason = u.reason FROM url u
+WHERE u.id = revisit.url_id AND revisit.url_id in_numbers(:numbers);
+
+-- name: queue_revisit
+UPDATE url SET state = 'queued', attempts = 0, due_at = r.due_at, reason_code = :reason_code, reason = :reason
+FROM revisit r WHERE r.url_id = url.id AND url.id in_numbers(:numbers) AND url.state <> 'queued';
+
+-- name: apply_hint
+-- Bring a revisit forward, unless the URL was checked since the hint. The least interval does not delay a hint that was
+-- asked for.
+UPDATE revisit SET hint = :source, hinted_at = :at,
+  due_at = CASE WHEN flag(:counts) AND n.soonest < due_at THEN n.soonest ELSE due_at END,
+  why = CASE WHEN flag(:counts) AND n.soonest < due_at THEN :why ELSE why END
+FROM (SELECT url_id AS id, latest(:now, CASE WHEN :asked_for = 1 THEN 0 ELSE not_before END) AS soonest FROM revisit
+  WHERE url_id = :id) AS n
+WHERE url_id = n.id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
+
+-- name: keep_version
+-- Keep the version that a page had so far, unless it was NOINDEX.
+INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id, language, answer_id)
+SELECT p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
+  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id, language, answer_id
+FROM given(:id bigint) JOIN page p ON p.url_id = t.id WHERE noindex = 0
+ON CONFLICT (url_id, version) DO UPDATE SET new_values(status, content_type, charset, fetched_at, last_seen_at, title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id, language, answer_id);
+
+-- name: queued_on
+-- Queued URLs, and seeds that came to nothing, on sites whose names are in a JSON list of ranges.
+SELECT f.url_id FROM ranges_of(:ranges) r CROSS JOIN site s JOIN frontier f ON f.site_id = s.id
+WHERE s.name BETWEEN r.first AND r.last
+UNION ALL
+SELECT u.id FROM ranges_of(:ranges) r CROSS JOIN site s JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+WHERE s.name BETWEEN r.first AND r.last AND u.seed = 1 AND u.state || '' IN ('failed', 'excluded')
+  AND u.reason_code NOT IN
+    ('blocked', 'forgotten', 'sample', 'frame', 'other_bucket', 'mirror', 'refresh', 'other_address')
+LIMIT :limit;
+
+-- name: numbers_on
+-- The first and the last URL number of each site whose name is in a JSON list of ranges, from a site on.
+SELECT first_url_of(s.id) AS first, last_url_of(s.id) AS last FROM ranges_of(:ranges) r CROSS JOIN site s
+WHERE s.name BETWEEN r.first AND r.last AND s.id >= :least ORDER BY s.id;
+
+-- name: blocked_within
+-- Excluded URLs with a reason, in a range of numbers, which is a walk over the table and needs no index by state.
+SELECT id FROM url WHERE id BETWEEN :first AND :last AND state || '' = 'excluded' AND reason_code = :reason_code
+ORDER BY id LIMIT :limit;
+
+-- name: redact_requests
+-- Reduce the addresses of requests for a JSON list of URLs to their sites.
+UPDATE request SET path = '', location = NULL WHERE purpose <> 'robots' AND (site_id, path) IN (
+  SELECT site_of(id), path FROM url WHERE id in_numbers(:numbers));

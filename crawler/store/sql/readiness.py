@@ -44,4 +44,6 @@ class Readiness:
 
     async def refresh_all(self, pages_per_site: int | None) -> None:
         """Recompute when each group is ready, with nothing held back."""
-        await self._sql.execute("refresh_all", pages_per_site=unlimited(pages_per_site))
+        limits = {"pages_per_site": unlimited(pages_per_site), "below_depth": unlimited(None)}
+        stale = await self._sql.fetch("stale_groups", **limits)
+        await self.refresh({group.id for group in stale}, pages_per_site)

@@ -12,20 +12,25 @@ from crawler.store.sql.section import StoreSection
 class Results(StoreSection):
     """Results that are computed from the whole crawl. Each method is one transaction."""
 
+    keeps_contents = True  # with the texts of bodies
+
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Replace all ranks. They cover the crawl up to the request ``last_request``."""
         async with self._writing():
-            await self._sql.execute("drop_ranks")
-            await self._sql.execute("drop_site_ranks")
-            await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
-            await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
-            await self._sql.execute("set_computed", name=Computed.RANKS.value, last_request=last_request)
+            await self._sql.clear("rank", "site_rank")
+            await self._sql.insert("rank", pages)
+            await self._sql.insert("site_rank", sites)
+            await self._cover(Computed.RANKS, last_request)
             await self._sql.execute("index_behind")
 
     async def cover(self, computed: Computed, last_request: int) -> None:
         """Note that a result that is kept elsewhere covers the crawl up to a request."""
         async with self._writing():
-            await self._sql.execute("set_computed", name=computed.value, last_request=last_request)
+            await self._cover(computed, last_request)
+
+    async def _cover(self, computed: Computed, last_request: int) -> None:
+        row = {"name": computed.value, "last_request": last_request}
+        await self._sql.insert("computation", [row], known="replaced")
 
     async def keep_texts(self, texts: Sequence[KeptText]) -> None:
         """Insert or replace the texts of bodies. Texts of bodies that were deleted meanwhile are left out."""
@@ -40,19 +45,19 @@ class Results(StoreSection):
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         """Insert or replace the signatures of pages, and the templates of sites."""
         async with self._writing():
-            await self._sql.execute_many("insert_site_template", (row._asdict() for row in templates))
-            await self._sql.execute_many("insert_text_signature", (row._asdict() for row in signatures))
+            await self._sql.insert("site_template", templates, known="replaced")
+            await self._sql.insert("text_signature", signatures, known="replaced")
 
     async def drop_signatures(self, numbers: Sequence[int]) -> None:
         """Delete the signatures of pages, and the templates of sites without any."""
         async with self._writing():
-            await self._sql.execute_many("forget_text_signature", ({"id": number} for number in numbers))
+            await self._sql.delete("text_signature", "url_id", numbers)
             await self._sql.execute("drop_templates_of_empty_sites")
 
     async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
         """Replace all clusters of near-duplicates. They cover the crawl up to the request ``last_request``."""
         async with self._writing():
-            await self._sql.execute("drop_near_duplicates")
-            await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))
-            await self._sql.execute("set_computed", name=Computed.NEAR_DUPLICATES.value, last_request=last_request)
+            await self._sql.clear("near_duplicate")
+            await self._sql.insert("near_duplicate", pages)
+            await self._cover(Computed.NEAR_DUPLICATES, last_request)
             await self._sql.execute("index_behind")

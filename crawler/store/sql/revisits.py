@@ -36,7 +36,7 @@ from crawler.store.sql.offers import FoundOffer, Offers
 from crawler.store.sql.preferences import set_id
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.statements import Statements
+from crawler.store.sql.tables import StoreStatements
 
 if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome
@@ -76,7 +76,7 @@ def seen_from(row: dict[str, Any] | None) -> Seen | None:
 class RevisitRows:
     """The revisits of a store, for one of its writers."""
 
-    def __init__(self, sql: Statements, offers: Offers) -> None:
+    def __init__(self, sql: StoreStatements, offers: Offers) -> None:
         self._sql = sql
         self._offers = offers
 
@@ -142,14 +142,12 @@ class RevisitRows:
                 spent[site_of(number)] = spent.get(site_of(number), 0) + 1
         bills = [(site, n, settings.per_site) for site, n in spent.items()]
         bills.append((_ALL_SITES, len(chosen), settings.per_day))
-        await self._sql.execute_many(
-            "pay",
-            [
-                {"site_id": site, "paid_until": pay(paid.get(site, 0.0), n, per_day, now)}
-                for site, n, per_day in bills
-                if n and per_day
-            ],
-        )
+        rows = [
+            {"site_id": site, "paid_until": pay(paid.get(site, 0.0), n, per_day, now)}
+            for site, n, per_day in bills
+            if n and per_day
+        ]
+        await self._sql.insert("revisit_budget", rows, known="replaced")
 
     # --- the results of visits ----------------------------------------------------------------
 
@@ -161,12 +159,19 @@ class RevisitRows:
             [{"was_right": a.hint_was_right, "id": q.id} for q, _, a in pairs if a.hint_was_right is not None],
         )
         await self._sql.execute_many("end_revisit", [_end_row(o, a) for _, o, a in pairs])
-        await self._sql.execute_many(
-            "back_to",
+        as_before = [(q.id, o.state, o.reason) for q, o, a in pairs if a.found in BACK]  # and with the same target
+        await self._sql.update(
+            "url",
             [
-                {"state": o.state, "reason_code": o.reason.code, "reason": o.reason.sentence, "id": q.id}
-                for q, o, a in pairs
-                if a.found in BACK
+                {
+                    "id": number,
+                    "state": state,
+                    "reason_code": reason.code,
+                    "reason": reason.sentence,
+                    "attempts": 0,
+                    "due_at": 0.0,
+                }
+                for number, state, reason in as_before
             ],
         )
         await self._sql.execute_many(
@@ -188,7 +193,8 @@ class RevisitRows:
         await self._sql.execute_many(
             "page_gone", [{"gone_at": a.checked_at, "id": q.id} for q, _, a in pairs if a.found is VisitResult.GONE]
         )
-        await self._sql.execute_many("ask_whole", [{"id": q.id} for q, _, a in pairs if a.found is VisitResult.UNCLEAR])
+        unclear = [q.id for q, _, a in pairs if a.found is VisitResult.UNCLEAR]  # next time asked for as a whole
+        await self._sql.update("page", [{"url_id": n, "etag": None, "last_modified": None} for n in unclear], "url_id")
         await self._keep_versions([o for _, o, _ in pairs if o.page is not None])
 
     async def _keep_versions(self, changed: list[Outcome]) -> None:
@@ -205,7 +211,7 @@ class RevisitRows:
         if await self._sql.fetch("body_to_drop"):
             await self._sql.execute("drop_outside")
             await self._sql.execute("sweep_bodies")
-            await self._sql.execute("clear_bodies_to_drop")
+            await self._sql.clear("body_to_drop")
 
     # --- hints --------------------------------------------------------------------------------
 

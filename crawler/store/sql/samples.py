@@ -44,16 +44,15 @@ class Samples(StoreSection):
         no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
         queued that it leaves out: see ``Offers.enqueue``.
         """
-        made = {name: value for name, value in draw._asdict().items() if name not in ("number", "discarded_at")}
         async with self._writing():
             await self._sql.execute("discard_sample_draw", now=draw.drawn_at)
-            await self._sql.execute("drop_sample")
-            await self._sql.execute("insert_sample_draw", **made)
-            await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
-            await self._sql.execute("drop_frame")
+            await self._sql.clear("sample", "frame_url")
+            earlier = await self._sql.fetch("sample_draws")
+            await self._sql.insert("sample_draw", [draw._replace(number=len(earlier) + 1)])
+            await self._sql.insert("sample", rows)
             for begin in range(0, len(frame), _FRAME_AT_ONCE):
                 batch = frame[begin : begin + _FRAME_AT_ONCE]
-                await self._sql.execute_many("insert_frame_url", ({"url_id": number} for number in batch))
+                await self._sql.insert("frame_url", zip(batch, strict=True), columns=("url_id",))
             if draw.held_from is not None:
                 terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
                 await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)

@@ -66,6 +66,13 @@ def _arrays(arguments: str) -> str:
 #:   by which leases run: that of the clock of the database, if it has one.
 #: - ``number_of(:n)`` is a number or NULL.
 #: - ``was_sent(error_kind)`` is as in the views.
+#: - ``earliest_now`` is as ``latest_now``, for the earlier of both.
+#: - ``skipping_locked(t)`` locks the rows of ``t`` that are found, but for those that another worker has locked.
+#: - ``new_values(a, b)`` takes these columns from the row that could not be inserted.
+#: - ``ranges_of(:ranges)`` is a table with the first and the last text of each range in a JSON list.
+#: - ``statement(name)`` is the text of a named statement.
+#: - ``pace_of(g)``, ``claimed_site(s)``, ``robots_copy_of(r)``, ``robots_text_of(t)`` are the columns that make a pace,
+#:   a site, and a copy of its robots.txt with a text that is small.
 #: - ``page_limit(s)`` is the limit on the pages of the site ``s``: its own, or else ``:pages_per_site``. If that is
 #:   0, no site gets a new page.
 _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
@@ -83,9 +90,14 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "flag": "{0}",
         "setting": "json_extract(settings, '$.{0}')",
         "latest_now": "{0}",
+        "earliest_now": "{0}",
         "lease_clock": "{0}",
+        "skipping_locked": "",
+        "locking_keys": "",
+        "by_revisits": "INDEXED BY frontier_revisit",
+        "offers_under_way": "FALSE",
+        "ranges_of": "(SELECT value ->> 0 AS first, value ->> 1 AS last FROM json_each({0}))",
         "number_of": "{0}",
-        "was_sent": _WAS_SENT,
         "page_limit": "CASE WHEN :pages_per_site > 0 THEN coalesce({0}.max_pages, :pages_per_site) ELSE 0 END",
     },
     "postgres": {
@@ -102,14 +114,33 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "flag": "{0}::boolean",
         "setting": "settings::json ->> '{0}'",
         "latest_now": "greatest({0}, clock())",
+        "earliest_now": "least({0}, clock())",
         "lease_clock": "clock()",
+        "skipping_locked": "FOR NO KEY UPDATE OF {0} SKIP LOCKED",
+        "locking_keys": "FOR KEY SHARE OF {0}",
+        "by_revisits": "",
+        "offers_under_way": "EXISTS (SELECT 1 FROM offer)",
+        "ranges_of": "ranges({0})",
         "number_of": "{0}::bigint",
-        "was_sent": _WAS_SENT,
         "page_limit": "CASE WHEN :pages_per_site::bigint > 0 "
         "THEN coalesce({0}.max_pages, :pages_per_site::bigint) ELSE 0 END",
     },
 }
 
+
+#: As above, for both databases.
+_FUNCTIONS_OF_BOTH: Mapping[str, str | Callable[[str], str]] = {
+    "was_sent": _WAS_SENT,
+    "new_values": lambda names: ", ".join(f"{name} = excluded.{name}" for name in re.findall(r"\w+", names)),
+    "pace_of": "{0}.next_at, {0}.pause_s, {0}.backoff_s, {0}.wait_code, {0}.waits_for, {0}.answers, {0}.usual_s, "
+    "{0}.recent_s",
+    "claimed_site": "{0}.id, {0}.name, {0}.robots_id, {0}.crawl_delay_s, {0}.fetched, {0}.walls, {0}.refused, "
+    "{0}.front_refused, {0}.rest_count, {0}.rests_until, {0}.probe, {0}.closed_at, EXISTS (SELECT 1 FROM robots_wait "
+    "WHERE site_id = {0}.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting",
+    "robots_copy_of": "{0}.action, {0}.status, {0}.fetched_at, {0}.valid_until, {0}.etag, {0}.last_modified, "
+    "{0}.failures, {0}.failing_since, {0}.retry_at, {0}.note",
+    "robots_text_of": "{0}.sha256, CASE WHEN length({0}.body) <= :small THEN {0}.body END AS body",
+}
 
 _GIVEN_ALONE = re.compile(r"\sFROM given\([^()]*\)\s+(?=WHERE\b)")
 _COLUMN_OF_GIVEN = re.compile(r"\bt\.(\w+)")
@@ -142,6 +173,11 @@ _ONLY = re.compile(r"^-- (sqlite|postgres) only\n(.*?)^-- both\n", re.MULTILINE 
 _COMMENT_OR_WORD = re.compile(rf"--[^\n]*|\b({'|'.join(_WORDS_OF_POSTGRES)})\b")
 
 
+def type_in_postgres(kind: str) -> str:
+    """A type of ``schema.sql`` in the words of PostgreSQL, without the order of texts."""
+    return _WORDS_OF_POSTGRES.get(kind, kind).partition(" COLLATE")[0]
+
+
 @cache
 def schema(dialect: str) -> str:
     """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""
@@ -164,10 +200,11 @@ def _views(dialect: str) -> str:
 def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
     """The named statements for ``sqlite`` or ``postgres``, without their comments."""
     of_both, own = (load_statements(f"crawler.store.{folder}") for folder in ("sql", dialect))
-    functions = _FUNCTIONS_OF_STATEMENTS[dialect]
     statements = {**of_both, **own}
+    statements = {name: render_calls(sql, {"statement": statements.__getitem__}) for name, sql in statements.items()}
     if dialect == "sqlite":
         statements = {name: _without_given(sql) for name, sql in statements.items()}
+    functions = {**_FUNCTIONS_OF_BOTH, **_FUNCTIONS_OF_STATEMENTS[dialect]}
     return {name: render_calls(render_keys(sql), functions) for name, sql in statements.items()}
 
 

@@ -47,8 +47,8 @@ CREATE INDEX worker_live ON worker(id) WHERE ended_at IS NULL;
 CREATE TABLE control (                   -- orders of the operator, appended by `crawler control` and the dashboard
   id lasting_number(),                   -- orders apply in this sequence
   asked_at REAL NOT NULL,
-  command TEXT NOT NULL,                 -- pause, resume, stop, block, unblock
-  name TEXT NOT NULL DEFAULT '',         -- of block and unblock: a host or a site
+  command TEXT NOT NULL,                 -- pause, resume, stop, block, unblock, queue
+  name TEXT NOT NULL DEFAULT '',         -- of block and unblock: a host or a site; of queue: a URL
   run_id INTEGER,                        -- of stop: the run to stop
   done_at REAL,                          -- when a crawl had carried the order out
   because TEXT NOT NULL DEFAULT ''       -- of block: why, in the operator's words

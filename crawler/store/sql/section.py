@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
 from crawler.store.retrying import Retry
-from crawler.store.statements import Queries, Statements
+from crawler.store.sql.tables import StoreStatements
+from crawler.store.statements import Queries
 
 
 class Access(NamedTuple):
@@ -18,7 +19,7 @@ class Access(NamedTuple):
     """
 
     name: str
-    sql: Statements
+    sql: StoreStatements
     read: Queries
     writing: Callable[[], AbstractAsyncContextManager[None]]
     retry: Retry

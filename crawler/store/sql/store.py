@@ -51,10 +51,11 @@ from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access
 from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
+from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.sql.wrong_clock import set_right
-from crawler.store.statements import Queries, Statements
+from crawler.store.statements import Queries
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Store(ABC):
     """
 
     dialect: str
-    _sql: Statements  # on the connection of the one transaction that may be open
+    _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
     _offers: Offers
     _readiness: Readiness
@@ -176,10 +177,6 @@ class Store(ABC):
     async def close(self) -> None: ...
 
     @abstractmethod
-    async def columns_of(self, table: str) -> list[str]:
-        """The columns of a table, in order."""
-
-    @abstractmethod
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows of another store into a table, in one transaction."""
 
@@ -191,9 +188,9 @@ class Store(ABC):
         """Try again what the disk or the system has no room for, as long as ``waits`` returns true for the error."""
         self._waits_for_room = waits
 
-    async def _count(self, statement: str) -> Any:
-        """The row of a statement that may run for minutes. The crawl continues at the same time."""
-        return await self._read.fetch_one(statement)
+    async def _count(self, statement: str) -> list[Any]:
+        """The rows of a statement that may run for minutes. The crawl continues at the same time."""
+        return await self._read.fetch(statement)
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
@@ -239,7 +236,7 @@ class Store(ABC):
         await self.recover(now)
         async with self._writing():
             if "auxiliary_run" not in settings:
-                await self._sql.execute("end_change")
+                await self._sql.clear("change_under_way")
             await self._revisits.sweep()
             await self._sql.execute("sweep_unread")
             await self._abandon_robots_waits()
@@ -357,7 +354,7 @@ class Store(ABC):
         Until :meth:`start_run` the store conforms to no options, and :meth:`last_settings` is empty.
         """
         async with self._writing():
-            await self._sql.execute("begin_change", now=now)
+            await self._sql.insert("change_under_way", [{"since": now}])
 
     @retrying
     async def recover(self, now: float) -> None:
@@ -454,8 +451,8 @@ class Store(ABC):
         A line is left out, and dropped later, once the store knows all URLs that it perhaps meant.
         """
         async with self._writing():
-            await self._sql.execute("forget_skipped", source=source)
-            await self._sql.execute_many("insert_skipped", [{"source": source, **line._asdict()} for line in lines])
+            await self._sql.delete("skipped_seed", "source", [source])
+            await self._sql.insert("skipped_seed", [{"source": source, **line._asdict()} for line in lines])
         await self._drop_mended()
 
     async def _drop_mended(self) -> None:
@@ -616,7 +613,7 @@ class Store(ABC):
     async def keep_robots_text(self, sha256: bytes, text: bytes) -> None:
         """Store the text of a robots.txt before the copy that it belongs to, by its SHA-256. No-op if it is there."""
         async with self._writing():
-            await self._sql.execute_many("insert_robots_text", [{"sha256": sha256, "body": text}])
+            await self._sql.insert("robots_text", [{"sha256": sha256, "body": text}], known="kept")
 
     async def robots_text(self, sha256: bytes) -> bytes:
         """The text of a robots.txt that is stored."""
@@ -635,7 +632,7 @@ class Store(ABC):
             await self._sql.execute("expire_robots", now=now, unreached=unreached)
 
     async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
-        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer stands."""
+        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer so far stands."""
         async with self._writing():
             await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
 
@@ -667,27 +664,26 @@ class Store(ABC):
             {
                 "site": pair.site,
                 "main_site": pair.main_site,
+                "evidence": "content",
                 "sample": alike.sample,
                 "confidence": alike.confidence,
-                "now": now,
+                "seen_at": now,
             }
             for pair, alike in judged
             if alike is not None
         ]
         async with self._writing():
-            await self._sql.execute("drop_content_mirrors")
-            await self._sql.execute_many("insert_content_mirror", rows)
+            await self._sql.delete("mirror", "evidence", ["content"])
+            await self._sql.insert("mirror", rows, known="kept")
         return len(rows)
 
     # --- queries ------------------------------------------------------------------------------
 
     async def counts(self) -> Counts:
-        row = await self._count("counts")
-        states = {State(state): n for state, n in json.loads(row.ended).items()}
-        states[State.QUEUED] = row.queued
-        states[State.FETCHED] = row.urls - sum(states.values())
-        in_order = {state: states.get(state, 0) for state in State}
-        return Counts(in_order, row.pages, row.links, row.requests, row.sites)
+        found = {row.what: row.n for row in await self._count("counts")}
+        states = {state: int(found.get(state, 0)) for state in State}
+        states[State.FETCHED] = found["urls"] - sum(states.values())
+        return Counts(states, found["pages"], found["links"], found["requests"], found["sites"])
 
     async def fetched_count(self) -> int:
         return int((await self._read.fetch_one("fetched_count")).n)
@@ -697,10 +693,10 @@ class Store(ABC):
         return int((await self._read.fetch_one("fetched_by_run", run_id=self._run_id)).n)
 
     async def queued_count(self) -> int:
-        return int((await self._count("queued_count")).n)
+        return int((await self._count("queued_count"))[0].n)
 
     async def excluded_count(self) -> int:
-        return int((await self._count("excluded_count")).n)
+        return int((await self._count("excluded_count"))[0].n)
 
     async def find(self, url: str) -> int | None:
         """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
@@ -727,7 +723,7 @@ class Store(ABC):
         if bucket != self.bucket:
             assert self.bucket is None, "a store has the same bucket for good"
             async with self._writing():
-                await self._sql.execute("insert_bucket", number=bucket.number, buckets=bucket.of)
+                await self._sql.insert("bucket", [{"number": bucket.number, "buckets": bucket.of}])
             self._offers.bucket = bucket
 
     @retrying
@@ -772,7 +768,7 @@ class Store(ABC):
     async def delete_outgoing(self) -> None:
         """Delete the offers to other buckets, after they were written to the dataset."""
         async with self._writing():
-            await self._sql.execute("delete_outgoing")
+            await self._sql.clear("outgoing")
 
     # --- snapshots and copies -----------------------------------------------------------------
 
@@ -795,7 +791,7 @@ class Store(ABC):
     async def begin_copy(self, source: str) -> None:
         """Note that this store becomes a copy of another store."""
         async with self._writing():
-            await self._sql.execute("begin_copy", source=source)
+            await self._sql.insert("store_copy", [{"source": source}])
 
     async def reopen_copy(self) -> None:
         """Note that this complete copy is being brought up to date."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from crawler.rup.protocol.info import FoundInfo, RupInfo
@@ -41,7 +41,7 @@ class Subscriptions(StoreSection):
     @retrying
     async def put_offered(self, offered: FoundInfo) -> None:
         async with self._writing():
-            await self._sql.execute("put_rup_offer", **rup_offer_row(offered))
+            await self._sql.insert("rup_offer", [rup_offer_row(offered)], known="replaced")
 
     async def subscriptions(self) -> list[Subscription]:
         """All registrations."""
@@ -51,20 +51,8 @@ class Subscriptions(StoreSection):
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
         """Store the new state of registrations and the verdicts on mails, in one transaction."""
         async with self._writing():
-            for subscription in changed:
-                await self._sql.execute("put_rup_server", **_server_row(subscription))
-            for mail in mails:
-                await self._sql.execute(
-                    "insert_rup_mail",
-                    digest=mail.digest,
-                    taken_at=now,
-                    site=mail.site,
-                    sequence_number=mail.sequence_number,
-                    verdict_code=mail.verdict.code,
-                    verdict=mail.verdict.sentence,
-                    changes=mail.changes,
-                    refused=mail.refused,
-                )
+            await self._sql.insert("rup_server", map(_server_row, changed), known="replaced")
+            await self._sql.insert("rup_mail", [_mail_row(mail, now) for mail in mails], known="kept")
             if mails:
                 await self._sql.execute("trim_rup_mails", kept=_MAILS_KEPT)
 
@@ -72,7 +60,7 @@ class Subscriptions(StoreSection):
     async def remove(self, site: str) -> None:
         """Delete a registration."""
         async with self._writing():
-            await self._sql.execute("remove_rup_server", site=site)
+            await self._sql.delete("rup_server", "site", [site])
 
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
         """The digests of the mails that were read before."""
@@ -90,6 +78,10 @@ def _server_row(subscription: Subscription) -> dict[str, object]:
     texts = {name: json.dumps(kept[name]) for name in _TEXTS}
     spans = {name: kept[name] and str(kept[name]) for name in _SPANS}
     return kept | texts | spans | {"silent_at": subscription.silent_at}
+
+
+def _mail_row(mail: MailRow, taken_at: float) -> dict[str, object]:
+    return asdict(mail) | {"taken_at": taken_at, "verdict_code": mail.verdict.code, "verdict": mail.verdict.sentence}
 
 
 def _texts(text: str) -> tuple[str, ...]:

@@ -233,10 +233,11 @@ CREATE VIEW seeds AS
              CASE WHEN u.reason_code IN ('noindex', 'withheld', 'not_kept', 'unread') THEN 'not_kept' ELSE 'fetched' END
            WHEN u.state = 'queued' OR u.reason_code = 'frame' THEN
              CASE WHEN u.state = 'queued' AND g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back'
-               WHEN r.action = 'defer' AND r.status = 'dns_no_name' THEN 'no_such_host'
-               WHEN r.action = 'defer' AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
+               WHEN r.action IN ('defer', 'given_up') AND r.status = 'dns_no_name' THEN 'no_such_host'
+               WHEN r.action IN ('defer', 'given_up') AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
                  THEN 'silent'
-               WHEN r.action = 'defer' AND r.status = 'wall' THEN 'walled'
+               WHEN r.action IN ('defer', 'given_up') AND r.status = 'wall' THEN 'walled'
+               WHEN r.action = 'given_up' THEN 'bad_answer'
                WHEN r.action = 'defer' THEN 'deferred'
                WHEN u.state = 'queued' THEN 'waits'
                ELSE 'not_reached' END
@@ -262,7 +263,9 @@ CREATE VIEW seeds AS
              THEN 'bad_answer'
            ELSE 'silent'
          END AS outcome,
-         CASE WHEN w.n > 0 THEN s.name || u.path END AS leads_to, u.state, u.reason_code, u.reason, s.fetched AS pages,
+         CASE WHEN w.n > 0 THEN s.name || u.path END AS leads_to, u.state,
+         CASE WHEN u.state = 'queued' AND r.action = 'given_up' THEN 'robots_given_up' ELSE u.reason_code END AS reason_code,
+         CASE WHEN u.state = 'queued' AND r.action = 'given_up' THEN r.status ELSE u.reason END AS reason, s.fetched AS pages,
          CASE WHEN u.state IN ('failed', 'queued') OR u.reason_code = 'frame' THEN coalesce(r.failing_since, p.gone_at) END AS failing_since,
          CASE WHEN (u.state = 'queued' OR u.reason_code = 'frame') AND r.action = 'defer' THEN coalesce(nullif(r.note, ''), r.status) END
            AS robots_problem,

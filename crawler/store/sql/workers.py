@@ -19,7 +19,7 @@ from crawler.errors import LeaseLost
 from crawler.frontier.politeness import AnswerTimes, Pace, PolitenessSettings, after_crash
 from crawler.reasons import EndCode, RunEnd, StoredWaitReason, WaitCode
 from crawler.store.rows import CommitBatch
-from crawler.store.statements import Statements
+from crawler.store.sql.tables import StoreStatements
 
 #: The end of a placeholder whose workers never start.
 _PLACEHOLDER = EndCode.NOT_BEGUN
@@ -31,7 +31,7 @@ class Workers:
     ``lease_s`` is the length of a lease in seconds; ``None`` if no other worker is possible.
     """
 
-    def __init__(self, sql: Statements, politeness: PolitenessSettings, lease_s: float | None) -> None:
+    def __init__(self, sql: StoreStatements, politeness: PolitenessSettings, lease_s: float | None) -> None:
         self._sql = sql
         self._politeness = politeness
         self.lease_s = lease_s
@@ -108,7 +108,7 @@ class Workers:
             politeness = self._politeness.of_group(group.name)
             paces[group.name] = after_crash(pace_of(group), politeness, min(now, group.lost_at or now))
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
-        await self._sql.execute_many("free_group", [{"id": group.id} for group in groups])
+        await self._sql.update("politeness_group", [{"id": group.id, "claimed_by": None} for group in groups])
         return {group.id for group in groups}
 
     async def end(self, worker: int | None, end: RunEnd, now: float) -> None:
@@ -132,7 +132,7 @@ class Workers:
 
     async def reserve(self, pages: int) -> None:
         """Reserve this number of pages for this worker, in place of those reserved before."""
-        await self._sql.execute("reserve_pages", pages=pages, worker=self.id)
+        await self._sql.update("worker", [{"id": self.id, "reserved": pages}])
 
 
 def pace_row(name: str, pace: Pace) -> dict[str, object]:

@@ -14,8 +14,8 @@ from crawler.formatting import duration, many
 from crawler.frontier.politeness import CLOCKS_DIFFER_S, within_reason
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.readiness import Readiness
+from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import pace_of
-from crawler.store.statements import Statements
 
 _LOG = logging.getLogger("crawler.store")
 
@@ -23,7 +23,7 @@ _LOG = logging.getLogger("crawler.store")
 _LONGEST_RETRY_S = 7 * 86400.0
 
 
-async def set_right(sql: Statements, offers: Offers, readiness: Readiness, now: float, name: str) -> None:
+async def set_right(sql: StoreStatements, offers: Offers, readiness: Readiness, now: float, name: str) -> None:
     """Set the times of the store ``name`` right if an earlier clock was ahead, and warn. Within a transaction."""
     terms = {"now": now, "differ": CLOCKS_DIFFER_S}
     workers = await sql.fetch("workers_ahead", **terms)
@@ -34,13 +34,11 @@ async def set_right(sql: Statements, offers: Offers, readiness: Readiness, now: 
         row.id: (pace_of(row), within_reason(pace_of(row), now)) for row in await sql.fetch("paces_ahead", **terms)
     }
     late = {number: right for number, (stored, right) in paces.items() if right is not stored}
-    for number, pace in late.items():
-        await sql.execute("set_pace_right", id=number, next_at=pace.next_at)
+    await sql.update("politeness_group", [{"id": number, "next_at": pace.next_at} for number, pace in late.items()])
     sites = await sql.fetch("set_robots_right", **terms)
     urls = [row.id for row in await sql.fetch("retries_ahead", latest=now + _LONGEST_RETRY_S)]
     await offers.dequeue(urls)
-    for number in urls:
-        await sql.execute("set_retry_right", id=number, now=now)
+    await sql.update("url", [{"id": number, "due_at": now} for number in urls])
     await offers.enqueue(urls)
     revisits = await sql.fetch("set_revisits_right", **terms)
     await readiness.refresh({*late, *(row.group_id for row in sites), *await offers.groups(urls)})

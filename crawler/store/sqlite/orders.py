@@ -8,9 +8,9 @@ from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order
 from crawler.store.sql.control import give
-from crawler.store.sql.schema import load_queries, require_whole
+from crawler.store.sql.schema import require_whole
+from crawler.store.sql.tables import StoreStatements
 from crawler.store.sqlite.connection import open_database, require_usable, transaction
-from crawler.store.statements import Statements
 
 
 async def give_order(path: Path, command: Command, name: str, clock: Clock, because: str = "") -> Order:
@@ -24,7 +24,7 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock, beca
     require_usable(path, read_only=True)
     require_usable(path, read_only=False)
     db = await open_database(path, may_make=False)
-    sql = Statements(db, load_queries("sqlite"))
+    sql = StoreStatements(db, "sqlite")
     try:
         await require_whole(sql, str(path))
         async with transaction(db, path):

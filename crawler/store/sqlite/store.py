@@ -24,6 +24,7 @@ from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store, bodies_of
+from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.by_position import ByPosition
 from crawler.store.sqlite.connection import (
@@ -39,7 +40,7 @@ from crawler.store.sqlite.connection import (
     rows_of,
     transaction,
 )
-from crawler.store.statements import Queries, Statements
+from crawler.store.statements import Queries
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -53,13 +54,12 @@ _PATIENCE_WITH_READERS_MS = 500
 class _Revisits(RevisitRows):
     """Reads due revisits from a cursor, some at a time: a file may hold millions of them."""
 
-    def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], sql: Statements, offers: Offers) -> None:
+    def __init__(self, db: aiosqlite.Connection, sql: StoreStatements, offers: Offers) -> None:
         super().__init__(sql, offers)
         self._db = db
-        self._due_revisits = queries["due_revisits"]
 
     async def _due(self, terms: Mapping[str, object]) -> AsyncIterator[Any]:
-        async with self._db.execute(self._due_revisits, cast(Any, terms)) as cursor:
+        async with self._db.execute(load_queries("sqlite")["due_revisits"], cast(Any, terms)) as cursor:
             while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
                 for row in rows:
                     yield row
@@ -85,12 +85,12 @@ class SqliteStore(Store):
         self._control_db = control_db
         self._lock = lock
         self._politeness = politeness
-        self._sql = sql = Statements(ByPosition(db), queries)
+        self._sql = sql = StoreStatements(ByPosition(db), "sqlite")
         self._read = Queries(partial(fetch_rows, db, path), queries)
         self._offers = Offers(sql, politeness.group, politeness.sites)
         self._workers = Workers(sql, politeness, lease_s)
         self._readiness = Readiness(sql)
-        self._revisits = _Revisits(db, queries, sql, self._offers)
+        self._revisits = _Revisits(db, sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
         self.bodies = Bodies(self._access)
         self._make_sections()
@@ -172,10 +172,6 @@ class SqliteStore(Store):
 
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)
-
-    async def columns_of(self, table: str) -> list[str]:
-        rows = await self.query("SELECT name FROM pragma_table_info(:table) ORDER BY cid", {"table": table})
-        return [row["name"] for row in rows]
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         values = ", ".join("?" * len(columns))

@@ -523,7 +523,7 @@ async def test_a_clock_that_was_set_back_is_told(doctored: Doctored) -> None:
 async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
     doctored.run(settings())
     doctored.db.execute("UPDATE run SET settings = '{}'")
-    with pytest.raises(UsageError, match="run 1: its settings cannot be read"):
+    with pytest.raises(UsageError, match=r"run 1: .* cannot be read \(identity, politeness, robots, fetch not"):
         await audited(doctored)
 
 
@@ -582,7 +582,6 @@ async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
     site = doctored.site("http://a.test")
     doctored.robots(site, 1, b"User-agent: *\nDisallow: /*`|\n")
     doctored.request(site, 5, "/x?`|")
-    doctored.request(site, 9, "/busy", status=503, error="503 Service Unavailable", retry_after_s=3600.0)
     doctored.db.execute(
         "INSERT INTO url (id, path, state, reason_code, reason, depth)"
         " VALUES (1, '/', 'excluded', 'scope', 'scope: elsewhere', 1)"
@@ -590,13 +589,12 @@ async def test_the_report(doctored: Doctored, tmp_path: Path) -> None:
     found = await audited(doctored)
     write_report(tmp_path / "report.md", found)
     text = (tmp_path / "report.md").read_text()
-    assert "**1 violation found** in 3 requests to 1 site" in text
+    assert "**1 violation found** in 2 requests to 1 site" in text
     assert "FigTree/9.9 (+mailto:who@example.org)" in text
     assert f"SHA-256 of the records that were judged: `{found.sha256}`" in text
     assert "- address: `` http://a.test/x?`| ``" in text
     assert "- rule: `` line 2: Disallow: /*`| ``" in text
     assert "| outside the scope of the crawl | 1 |" in text
-    assert "| http://a.test | 3,600 s | 1 |" in text
     assert [path.name for path in tmp_path.iterdir() if "report" in path.name] == ["report.md"]
 
 

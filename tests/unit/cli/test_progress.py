@@ -10,10 +10,16 @@ from crawler.cli import progress
 from crawler.cli.console import PrintableConsole
 
 
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_counts_and_the_step_at_work_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = io.StringIO()
+    shown = _Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr("crawler.cli.console.PrintableConsole", lambda stderr: terminal)
     terminal = PrintableConsole(file=shown, force_terminal=True, width=100)
-    monkeypatch.setattr(progress, "PrintableConsole", lambda stderr: terminal)
     with progress.progress_line("reading the log") as say:
         say("requests judged", 3, 1000)
         terminal.print("above")  # Rich draws the line again

@@ -11,6 +11,7 @@ import pytest
 
 from crawler.duplicates import texts
 from crawler.duplicates.find import DisjointSets, DuplicatesSummary, find_duplicates
+from crawler.page.texts import MainText
 from crawler.reasons import Reason, ReasonCode
 from crawler.sampling.variables import values_of
 from crawler.store.bodies import compress
@@ -85,8 +86,14 @@ async def test_pages_that_differ_in_title_are_no_near_duplicates(crawl: Crawled)
         f"{A}/plus": Said(text, "Operator + - A"), f"{A}/minus": Said(text, "Operator * - A"),
         f"{B}/plus": Said(text, "B: operator +"), f"{A}/print": Said(text, "Operator + (print) - A"),
     })  # fmt: skip
+    untranslated = " ".join(said(random.Random(2)))
+    await crawl.visit({
+        f"{A}/{language}": Said(f"<html lang={language}><p>{untranslated}", title)
+        for language, title in (("en", "Overview"), ("de", "Überblick"))
+    })  # fmt: skip
     await find(crawl)
-    assert await clusters(crawl) == {frozenset({f"{A}/plus", f"{B}/plus", f"{A}/print"})}
+    alike = {frozenset({f"{A}/plus", f"{B}/plus", f"{A}/print"}), frozenset({f"{A}/en", f"{A}/de"})}
+    assert await clusters(crawl) == alike, "the titles of two languages are not compared"
 
 
 async def test_pages_about_different_things_are_no_near_duplicates(crawl: Crawled) -> None:
@@ -266,7 +273,7 @@ async def test_a_large_bucket_takes_few_comparisons(crawl: Crawled, monkeypatch:
     read = 0
     original = texts.text_of
 
-    def counted(title: str | None, text: str) -> texts.Text:
+    def counted(title: str | None, text: MainText) -> texts.Text:
         nonlocal read
         read += 1
         return original(title, text)

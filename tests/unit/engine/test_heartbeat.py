@@ -1,4 +1,4 @@
-"""What the gate tells for the heartbeat."""
+"""The figures of the gate for the heartbeat."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 
 from crawler.clock import SystemClock
 from crawler.engine.alarm import Alarm
-from crawler.engine.gate import Fetcher, Gate, Transport
+from crawler.engine.gate import Fetcher
 from crawler.engine.outbox import Outbox
-from crawler.engine.workbench import Workbench
-from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import FetchResult, Request
+from tests.simulation.crawls import gate_on
 
 
 class Proxied(Fetcher):
@@ -22,5 +21,5 @@ class Proxied(Fetcher):
 
 async def test_without_look_ups_their_counts_are_empty() -> None:
     clock = SystemClock()
-    gate = Gate(Transport(fetcher=Proxied()), clock, Workbench(PolitenessSettings(), 1), Outbox(clock, Alarm()))
+    gate = gate_on(Proxied(), clock, Outbox(clock, Alarm()))
     assert json.loads(gate.look_ups) == {}

@@ -41,7 +41,7 @@ def test_the_hosts_of_a_domain_wait_together_and_other_domains_do_not() -> None:
         gate = gate_on(web, clock, Outbox(clock, Alarm()))
         times = {}
         for host in hosts:
-            gate.enter(host, Pace())
+            gate.bench.enter(host, Pace())
             began = clock.now()
             await gate.send(Request(f"http://{host}/", Purpose.PAGE, 1000), FetchPermit(1, host))
             times[host] = clock.now() - began
@@ -57,7 +57,7 @@ def test_a_request_that_waits_for_its_domain_can_be_cancelled() -> None:
         web = Costly(clock, {"a.tiny.test": {"/": Page("x")}, "b.tiny.test": {"/": Page("x")}})
         gate = gate_on(web, clock, Outbox(clock, Alarm()))
         for host in ("a.tiny.test", "b.tiny.test"):
-            gate.enter(host, Pace())
+            gate.bench.enter(host, Pace())
         await gate.send(Request("http://a.tiny.test/", Purpose.PAGE, 1000), FetchPermit(1, "a.tiny.test"))
         waits = asyncio.create_task(
             gate.send(Request("http://b.tiny.test/", Purpose.PAGE, 1000), FetchPermit(1, "b.tiny.test"))
@@ -77,7 +77,7 @@ def test_a_group_of_a_domain_that_waits_for_long_goes_back_to_the_store() -> Non
         web.loop_s = LONG_LOOP_S
         gate = gate_on(web, clock, Outbox(clock, Alarm()))
         for host in ("a.tiny.test", "b.tiny.test"):
-            gate.enter(host, Pace())
+            gate.bench.enter(host, Pace())
         await gate.send(Request("http://a.tiny.test/", Purpose.PAGE, 1000), FetchPermit(1, "a.tiny.test"))
         until = clock.now() + WAIT_PER_LOOP_SECOND * (LONG_LOOP_S - FREE_LOOP_S)
         with pytest.raises(GivenBack):

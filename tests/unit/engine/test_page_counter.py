@@ -83,5 +83,5 @@ def test_groups_are_claimed_for_the_pages_reserved_and_a_few_more() -> None:
     assert (pages.more_groups(2000, 5), pages.more_groups(7, 5), pages.more_groups(2000, 50)) == (30, 7, 0)
     pages.learn(0, PageGrant(0, 0))
     assert (pages.more_groups(2000, 0), pages.ends_work) == (0, True)
-    pages.restrict_to_revisits()
+    pages.only_revisits = True
     assert (pages.more_groups(2000, 20), pages.ends_work, pages.request(0)) == (2000, False, None)

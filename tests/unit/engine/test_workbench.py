@@ -38,13 +38,14 @@ class Bench(Workbench):
     """A workbench whose groups are entered when a request of theirs is opened."""
 
     def asked(self, host: str, address: str | None = "", now: float = NOW) -> tuple[Ticket, Reply]:
-        self.enter(host, Pace())
+        if host not in self._groups:
+            self.enter(host, Pace())
         opened = self.open(host, host)
         return opened, self.ask(opened, now, address)
 
 
 def answered(bench: Workbench, asked: Ticket, now: float) -> None:
-    bench.done(asked, now, PauseFacts(now - 0.1, now, 200), 1, None)
+    bench.done(asked, now, PauseFacts(now - 0.1, now, 200), None)
     bench.close(asked, now)
 
 
@@ -323,24 +324,12 @@ def test_a_body_that_turns_out_broken_slows_its_site_as_a_failed_answer_does() -
         for now in (NOW, NOW + 1000, NOW + 2000):
             first, reply = bench.asked("a.test", now=now)
             assert reply == Go()
-            bench.done(first, now, PauseFacts(now - 0.1, now, 200, kind), 1, None)
+            bench.done(first, now, PauseFacts(now - 0.1, now, 200, kind), None)
             if kind is None:
                 bench.unreadable("a.test", ErrorKind.TRUNCATED.value)
             bench.close(first, now)
     assert broken.pace("a.test") == failed.pace("a.test")
     assert broken.pace("a.test").backoff_s > 0
-
-
-def test_requests_of_a_group_go_one_after_the_other() -> None:
-    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
-    first, reply = bench.asked("a.test")
-    assert reply == Go()
-    second, reply = bench.asked("a.test")
-    assert reply == Wait()
-    answered(bench, first, NOW + 0.1)
-    assert bench.woken(NOW + 0.1) == [second]
-    assert bench.ask(second, NOW + 0.1, "") == Wait(NOW + 1.1), "the pause counts from the end of the answer"
-    assert bench.ask(second, NOW + 1.1, "") == Go()
 
 
 def test_a_slot_that_is_granted_during_a_hold_goes_to_nobody() -> None:

@@ -114,7 +114,6 @@ def accepts(db: sqlite3.Connection, sql: str) -> bool:
         ("csv", {"table": "sqlite_master"}, "csv is made of pages or"),
         ("csv", {"add": ("body",)}, "formats jsonl, parquet"),
         ("jsonl", {"add": ("body",), "table": "links"}, "only the table pages takes it"),
-        ("csv", {"base_url": "http://a.test/"}, "for a sitemap"),
     ],
 )
 async def test_incompatible_options_are_refused(

@@ -7,8 +7,8 @@ from base64 import urlsafe_b64decode
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from crawler.identity.directory import possession_proof
 from crawler.identity.keys import SigningKey, thumbprint
+from crawler.identity.publish import possession_proof
 from crawler.identity.signatures import (
     SignedFields,
     component,

@@ -11,8 +11,8 @@ import pytest
 
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
-from crawler.identity.directory import directory
 from crawler.identity.keys import DIRECTORY_MAX_AGE_S, create, read, rotated, write
+from crawler.identity.publish import directory
 from crawler.identity.signatures import component, signature_base
 from crawler.identity.signer import KeyFile, WebBotAuth
 from crawler.settings.settings import SignatureForm

@@ -25,39 +25,27 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
 @pytest.mark.parametrize(
     ("one", "remedy"),
     [
-        (seed(Outcome.NO_SUCH_HOST), "crawler run --refresh http://a.test/x --db c.db"),
-        (seed(Outcome.LEFT_SCOPE, leads_to="http://b.test/?a=1&b"), "crawler run 'http://b.test/?a=1&b' --db c.db"),
-        (seed(Outcome.NOT_FOUND), "crawler run http://a.test/ --db c.db"),
-        (seed(Outcome.NOT_FOUND, url="http://a.test/"), "crawler run --refresh http://a.test/ --db c.db"),
-        (seed(Outcome.NOT_FOUND, is_mended=True), "crawler store forget http://a.test/x --db c.db"),
-        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler store forget http://a.test/x --db c.db"),
-        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
-        (seed(Outcome.BLOCKED, blocked_as="a.test"), "crawler control unblock a.test --db c.db"),
-        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler why http://a.test/x --db c.db"),
-        (seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",)), "crawler run http://b.test/x --db c.db"),
+        (seed(Outcome.NO_SUCH_HOST), "control queue http://a.test/x"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "why http://a.test/x"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x", meant=("http://b.test/x",)), "control queue http://b.test/x"),
+        (seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",), is_mended=True), None),
+        (seed(Outcome.LEFT_SCOPE, leads_to="http://b.test/?a=1&b"), "control queue 'http://b.test/?a=1&b'"),
+        (seed(Outcome.NOT_FOUND), "control queue http://a.test/"),
+        (seed(Outcome.NOT_FOUND, url="http://a.test/"), "control queue http://a.test/"),
+        (seed(Outcome.NOT_FOUND, is_mended=True), None),
+        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "control block http://a.test"),
+        (seed(Outcome.CLOSED, leads_to="http://b.test/"), "why http://b.test/"),
+        (seed(Outcome.BLOCKED), None),
         (
-            seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",), is_mended=True),
-            "crawler store forget http://a.test/x --db c.db",
+            seed(Outcome.SKIPPED)._replace(reason_code=None, meant=("http://a.test/", "http://b.test/?a&b")),
+            "control queue http://a.test/ 'http://b.test/?a&b'",
         ),
-        (
-            seed(Outcome.SKIPPED, meant=("http://a.test/", "http://b.test/?a&b")),
-            "crawler run http://a.test/ 'http://b.test/?a&b' --db c.db",
-        ),
-        (seed(Outcome.SKIPPED, source="/a list"), "crawler run --seeds '/a list' --skip-bad-seeds --db c.db"),
-        (seed(Outcome.SKIPPED, source="command line"), None),
+        (seed(Outcome.SKIPPED)._replace(reason_code=None), None),
         (seed(Outcome.FETCHED), None),
     ],
 )
 def test_the_remedy_is_a_command_that_can_be_pasted(one: Seed, remedy: str | None) -> None:
-    assert one.remedy("c.db") == remedy
-    if remedy is not None:  # at the limit of the store, a run needs a higher one
-        at_limit = one.remedy("c.db", " --max-pages 100")
-        assert at_limit == remedy.replace(" --db", " --max-pages 100 --db" if " run " in remedy else " --db")
-
-
-def test_every_seed_that_needs_a_person_has_a_remedy() -> None:
-    without = [outcome for outcome in Outcome if outcome.needs_person and seed(outcome).remedy("c.db") is None]
-    assert without == [Outcome.SKIPPED], "a line that is in no file"
+    assert ledger(one).remedy(one) == (None if remedy is None else f"crawler {remedy} --db c.db")
 
 
 def test_a_robots_txt_that_fails_is_an_outcome_of_its_own() -> None:
@@ -136,6 +124,7 @@ def test_a_skipped_line_says_where_it_stands() -> None:
         ("eample.test", "example.test"),  # one missing
         ("exxample.test", "example.test"),  # one too many
         ("examble.test", "example.test"),  # another one
+        ("www.example", "example.test"),
         ("site00l.test", None),  # nine are equally near
         ("wwwexample.test", None),
         ("sample.test", None),
@@ -163,6 +152,9 @@ def test_the_end_of_a_run_counts_what_was_told_before() -> None:
     assert counted.startswith("1 seed needs a person"), "the run told of the line when it read the list"
     known, new = seed(Outcome.SILENT), seed(Outcome.DEFERRED, url="http://b.test/" + "x" * 8000)
     told = ledger(known).told()
+    assert ledger(known).in_short(told)["first"] == []
+    (line,) = ledger(known, new).in_short(told)["first"]
+    assert max(len(str(value)) for value in line.values()) < 400, "a mail of them stays small"
     assert ledger(known).lines_at_end(has_causes=False, told=told) == [
         "1 seed needs a person: `crawler seeds --db c.db` lists them with what mends each"
     ]
@@ -176,7 +168,8 @@ def test_the_end_of_a_run_counts_what_was_told_before() -> None:
 def test_a_run_that_has_told_its_causes_names_only_hosts_that_do_not_exist() -> None:
     unknown = seed(Outcome.NO_SUCH_HOST, ReasonCode.NO_NAME, meant=("http://aa.test/x",))
     (said,) = ledger(unknown).lines_at_end(has_causes=True)
-    assert said.startswith("seed http://a.test/x: no_name; the crawl knows aa.test; `crawler run http://aa.test/x --db")
+    knows = "seed http://a.test/x: no_name; the crawl knows aa.test; `crawler control queue http://aa.test/x --db"
+    assert said.startswith(knows)
     assert ledger(seed(Outcome.CLOSED)).lines_at_end(has_causes=True) == []
 
 
@@ -187,11 +180,22 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
         render(ledger(*[seed(Outcome.LEFT_SCOPE, leads_to=long)] * 12, SEED), console, all_seeds=False)
     lines = shown.get().splitlines()
     assert lines[0] == "13 seeds, 12 need a person"
-    assert lines.count(f"    crawler run {long} --db c.db") == 12, "a command is not broken into lines"
+    assert lines.count(f"    crawler control queue {long} --db c.db") == 12, "a command is not broken into lines"
     assert lines[-3:] == [
         "  1 seed, 3 pages on their sites (--all lists them)",
         "",
-        "To leave a seed out: crawler store forget SEED --db c.db",
+        "To leave a site out: crawler control block SITE --db c.db",
+    ]
+
+
+def test_seeds_with_the_same_remedy_share_a_command() -> None:
+    silent = [seed(Outcome.SILENT, url=f"http://{n}.test/") for n in range(22)]
+    commands = ledger().commands([*silent, *[seed(Outcome.SILENT, robots_problem="x")] * 30, seed(Outcome.NOT_FOUND)])
+    urls = [f"http://{n}.test/" for n in range(22)]
+    assert commands == [
+        f"crawler control queue {' '.join(urls[:20])} --db c.db",
+        f"crawler control queue {' '.join(urls[20:])} --db c.db",
+        "crawler why SEED --db c.db",
     ]
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
-from crawler.mcp.answers import MAX_CHARS, answer
 from crawler.mcp.server import message_of
-from crawler.mcp.tools import Tools
+from crawler.mcp.tools import MAX_CHARS, Tools, answer
 from crawler.model import Preference
 from crawler.search.index_file import NoIndex
 from crawler.settings.loading import settings_from
@@ -69,7 +68,7 @@ async def test_the_text_of_a_page_cannot_end_its_mark(crawl: Crawled) -> None:
 
 def test_a_mark_that_the_material_has_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["aaaa", "bbbb"])
-    monkeypatch.setattr("crawler.mcp.answers.secrets.token_hex", lambda length: next(drawn))
+    monkeypatch.setattr("crawler.mcp.tools.secrets.token_hex", lambda length: next(drawn))
     assert _parts(answer("So.", "aaaa>>>"))[1:] == ("bbbb", "aaaa>>>")
 
 

@@ -84,6 +84,14 @@ def test_an_appendix_beside_nearly_all_of_a_long_page_is_kept() -> None:
     assert content_of_html(page).plain.endswith("code")
 
 
+def test_the_content_is_no_part_of_code_and_leaves_no_code_out() -> None:
+    listing = "<pre>import re<div>" + "\n".join(f"line {n} of the code" for n in range(90)) + "</div></pre>"
+    assert content_of_html(f"<body>{listing}</body>").markdown.startswith("```\nimport re")
+    short = f"<div>{SAID}<pre>an example</pre></div>"
+    said = content_of_html(f"<body><div><div>{SAID * 20}</div>{short}</div></body>").markdown
+    assert "an example" in said
+
+
 def test_a_short_paragraph_with_a_line_break_is_kept() -> None:
     body = f"<h1>Tides</h1>{SAID * 3}<p>line one<br>line two</p>{SAID * 3}"
     assert "line one" in content_of_html(f"<body>{body}</body>").plain

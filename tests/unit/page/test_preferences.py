@@ -7,7 +7,7 @@ from crawler.model import Headers, PageFacts, Preference, Reading
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import header_facts, unread_page
 from crawler.page.html import read_page
-from crawler.preferences.bounds import MAX_PREFERENCES
+from crawler.preferences.purposes import MAX_PREFERENCES
 
 URL = "http://a.example/b/c"
 

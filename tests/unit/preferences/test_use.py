@@ -7,7 +7,7 @@ import pytest
 from crawler.model import Preference, Reading
 from crawler.page.directives import directives
 from crawler.page.headers import header_facts
-from crawler.preferences.bounds import MAX_PREFERENCES, bounded
+from crawler.preferences.purposes import MAX_PREFERENCES, bounded
 from crawler.preferences.schemes import content_signal, content_usage
 from crawler.preferences.use import use_terms
 

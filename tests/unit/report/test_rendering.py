@@ -21,7 +21,7 @@ from crawler.audit.run_audit import AuditResult
 from crawler.errors import UsageError
 from crawler.inspect.seeds import Outcome
 from crawler.model import State
-from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, PageRow, gather
+from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, gather
 from crawler.report.rendering import described, render
 from crawler.report.write import require_html
 from crawler.robots.doubts import Doubt, Doubts
@@ -76,10 +76,8 @@ def with_text(facts: Facts, text: str) -> Facts:
         types=[(text, 2)],
         robots=[(text, 2)],
         doubtful=[DoubtfulSite(text, 3, Doubts((Doubt(1, text, text),), 2))],
-        totals=replace(facts.totals, crawl_delays=[(text, 1.0)], retry_afters=[(text, 1.0, 1)]),
         sites=[site],
         mirrors=[mirror],
-        most_linked=[PageRow(f"javascript:{text}", text, 3)],
         counts=facts.counts._replace(links=9, states=dict.fromkeys(State, 1)),
         survey=text,
     )
@@ -162,7 +160,7 @@ async def test_every_link_leads_to_a_section(facts: Facts) -> None:
     page = parsed(facts)
     targets = {f"#{node.attributes['id']}" for node in page.css("h2")}
     assert {node.attributes["href"] for node in page.css("nav a")} == targets
-    assert len(targets) == 9  # without a sample and without links, two sections are empty
+    assert len(targets) == 8  # without a sample and without links, two sections are empty
 
 
 async def test_violations_have_their_evidence_and_the_rest_is_counted(facts: Facts) -> None:

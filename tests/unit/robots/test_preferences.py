@@ -7,8 +7,7 @@ from textwrap import dedent
 import pytest
 
 from crawler.model import Reading
-from crawler.preferences.bounds import MAX_PREFERENCES
-from crawler.preferences.purposes import UsePurpose, first_refusal
+from crawler.preferences.purposes import MAX_PREFERENCES, UsePurpose, first_refusal
 from crawler.robots.check import check_case
 from crawler.robots.preferences import MAX_LINES, NO_PREFERENCES, preference_rules
 from crawler.robots.readings import SiteRules, read

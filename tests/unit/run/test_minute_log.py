@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from crawler.engine.progress import Progress
-from crawler.run.minute_log import MinuteLog
+from crawler.engine.tasks import background_task
+from crawler.run.minute_log import log_minutes
 from crawler.store.rows import Waiting
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
@@ -31,7 +32,7 @@ def test_a_record_each_minute_says_how_far_the_run_is(caplog: pytest.LogCaptureF
 
     async def work(clock: VirtualClock) -> None:
         store: Any = _Store()
-        async with MinuteLog(crawl, store, clock):
+        async with background_task(log_minutes(crawl, store, clock)):
             await asyncio.sleep(150)
 
     with caplog.at_level(logging.INFO, "crawler.run"):

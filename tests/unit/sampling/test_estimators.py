@@ -69,46 +69,36 @@ def require_coverage(run: Callable[[int], dict[str, bool]]) -> None:
     assert min(shares.values()) >= AT_LEAST, shares
 
 
-@pytest.mark.parametrize("size", [100, pytest.param(400, marks=pytest.mark.long)])
-def test_a_uniform_sample_of_the_crawl(web: Web, size: int) -> None:
-    urls = web.urls()
-    place = {url: n for n, url in enumerate(urls)}
-
-    def run(seed: int) -> dict[str, bool]:
-        sampler = Sampler(size, seed)
-        for url in urls:
-            sampler.offer(url)
-        drawn = list(sampler.drawn())
-        return web.held(Sample([d.probability for d in drawn]), np.array([place[d.url] for d in drawn]))
-
-    require_coverage(run)
-
-
-@pytest.mark.parametrize("size", [3, pytest.param(10, marks=pytest.mark.long)])
-def test_a_uniform_sample_of_each_site(web: Web, size: int) -> None:
-    urls = web.urls()
-    place = {url: n for n, url in enumerate(urls)}
-
-    def run(seed: int) -> dict[str, bool]:
-        sampler = Sampler(size, seed)
-        for url, site in zip(urls, web.site, strict=True):
-            sampler.offer(url, str(site))
-        drawn = list(sampler.drawn())
-        sample = Sample([d.probability for d in drawn], strata=[d.stratum for d in drawn])
-        return web.held(sample, np.array([place[d.url] for d in drawn]))
-
-    require_coverage(run)
-
-
-@pytest.mark.parametrize("size", [90, pytest.param(300, marks=pytest.mark.long)])
-def test_a_stratified_sample_of_a_list(web: Web, size: int) -> None:
+def by_stratum(n: int) -> str:
     """Strata of 50, 200 and the rest, of which as many are drawn: 30 of 50, and 30 of 800."""
-    urls = web.urls()
-    place = {url: n for n, url in enumerate(urls)}
-    rows = [Listed(url, "first" if n < 50 else "next" if n < 250 else "rest") for n, url in enumerate(urls)]
+    return "first" if n < 50 else "next" if n < 250 else "rest"
+
+
+@pytest.mark.parametrize(
+    ("per", "size"),
+    [
+        ("crawl", 100),
+        pytest.param("crawl", 400, marks=pytest.mark.long),
+        ("site", 3),
+        pytest.param("site", 10, marks=pytest.mark.long),
+        ("list", 90),
+        pytest.param("list", 300, marks=pytest.mark.long),
+    ],
+)
+def test_a_sample_of_the_crawl_of_each_site_and_of_a_list(web: Web, per: str, size: int) -> None:
+    strata = {
+        "crawl": [""] * web.pages,
+        "site": [str(site) for site in web.site],
+        "list": [by_stratum(n) for n in range(web.pages)],
+    }[per]
+    rows = [Listed(url, stratum) for url, stratum in zip(web.urls(), strata, strict=True)]
+    place = {row.url: n for n, row in enumerate(rows)}
 
     def run(seed: int) -> dict[str, bool]:
-        drawn = draw_stratified(rows, size, seed)
+        sampler = Sampler(size, seed)
+        for row in rows:
+            sampler.offer(row.url, row.stratum)
+        drawn = draw_stratified(rows, size, seed) if per == "list" else list(sampler.drawn())
         sample = Sample([d.probability for d in drawn], strata=[d.stratum for d in drawn])
         return web.held(sample, np.array([place[d.url] for d in drawn]))
 
@@ -132,33 +122,6 @@ def test_sites_drawn_first_and_pages_from_them(most: int) -> None:
         rows = np.concatenate(drawn)
         sample = Sample(np.concatenate(probability), clusters=web.site[rows], cluster_probability=first)
         return web.held(sample, rows)
-
-    require_coverage(run)
-
-
-def test_walks_over_a_graph_without_directions() -> None:
-    """A walk comes to a page as often as it has links; repeated draws, so the walks are clusters."""
-    import networkx  # takes a fifth of a second
-
-    graph = networkx.barabasi_albert_graph(400, 3, seed=5)
-    near = [list(graph[n]) for n in range(400)]
-    degree = np.array([len(row) for row in near], float)
-    truth = degree.mean()
-    odd = np.arange(400) % 3 == 0
-
-    def run(seed: int) -> dict[str, bool]:
-        chance = np.random.default_rng(seed)
-        steps = chance.random((30, 40))
-        visits = []
-        for walk in steps:
-            at = int(walk[0] * 400)
-            for step in walk[1:]:
-                at = near[at][int(step * len(near[at]))]
-                visits.append(at)
-        rows = np.array(visits).reshape(30, -1)[:, 19:]  # by then it has forgotten where it began
-        sample = Sample(degree[rows.ravel()] / degree.sum(), clusters=np.repeat(np.arange(30), rows.shape[1]))
-        links, share = sample.mean(degree[rows.ravel()]), sample.share(odd[rows.ravel()])
-        return {"links": links.low <= truth <= links.high, "odd": share.low <= odd.mean() <= share.high}
 
     require_coverage(run)
 

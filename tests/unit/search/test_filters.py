@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.search import prefixes, results
+from crawler.search import results, vocabulary
 from crawler.search.results import Facet, Filters, search
 from tests.contract.visits import NOW
 from tests.unit.search.crawled import Crawled, Said
@@ -92,8 +92,8 @@ async def test_if_few_pages_have_the_words_in_the_head_those_with_most_links_are
 async def test_a_prefix_of_very_many_words_stands_for_the_most_frequent(
     crawl: Crawled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefixes, "WIDE", 8)
-    monkeypatch.setattr(prefixes, "MOST_WORDS", 2)
+    monkeypatch.setattr(vocabulary, "WIDE", 8)
+    monkeypatch.setattr(vocabulary, "MOST_WORDS", 2)
     pages: dict[str, Said | str] = {
         f"{A}/{n}": Said(f"{'token' if n else 'toad'} {'tone' * (n > 3)} {n}") for n in range(9)
     }
@@ -102,18 +102,18 @@ async def test_a_prefix_of_very_many_words_stands_for_the_most_frequent(
     assert len(await crawl.urls("to*")) == 8, "token, tone"
     assert await crawl.urls("too*") == [f"{A}/name"]
     assert len(await crawl.urls("to* -token")) == 0
-    monkeypatch.setattr(prefixes, "WIDE", 100)
+    monkeypatch.setattr(vocabulary, "WIDE", 100)
     assert len(await crawl.urls("to*")) == 10
 
 
 async def test_prefixes_in_phrases_and_exclusions_are_bounded_too(
     crawl: Crawled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefixes, "WIDE", 8)
+    monkeypatch.setattr(vocabulary, "WIDE", 8)
     await crawl.visit({f"{A}/{n}": Said(f"the a{n} word") for n in range(10)})
     await crawl.index()
-    with pytest.raises(prefixes.TooWide, match=r"-a\* leaves out the pages of very many words"):
+    with pytest.raises(vocabulary.TooWide, match=r"-a\* leaves out the pages of very many words"):
         await crawl.search("word -a*")
-    monkeypatch.setattr(prefixes, "MOST_WORDS", 2)
+    monkeypatch.setattr(vocabulary, "MOST_WORDS", 2)
     assert set(await crawl.urls('"the a"*')) == {f"{A}/0", f"{A}/1"}, "the first of equally frequent words"
     assert await crawl.urls('"the a9"*') == [f"{A}/9"]

@@ -81,6 +81,8 @@ def test_the_share_of_the_words_that_names_have() -> None:
     assert named.share("Colors of std::vector", "http://a.test/") == 0.75
     assert named.share("Vectors of std", "http://choose.test/") == 0
     assert Named((), ()).share("Dialogs", "http://a.test/") == 0
+    assert named.share_of_title("Choosing: std::vector!") == 14 / 17
+    assert named.share_of_title("") == 0
 
 
 async def test_of_equal_texts_the_page_that_more_link_to_comes_first(crawl: Crawled) -> None:
@@ -245,11 +247,6 @@ def test_a_long_text_of_one_word_is_marked_in_its_first_piece(word: str) -> None
     assert set(marked(long)) <= {word.strip(), word * len(marked(long)[0])}
     ((_, long),) = mark(parse_query(f"{word} end").with_any(), [("", word * 100_000 + " end")])
     assert marked(long)[-1] == "end", "the piece that has the rare word"
-
-
-def test_the_share_that_is_marked() -> None:
-    assert Marked("a lexer!", ((2, 7),)).share() == 5 / 6
-    assert Marked("", ()).share() == 0
 
 
 async def test_the_same_search_finds_the_same(crawl: Crawled) -> None:

@@ -218,24 +218,6 @@ async def test_an_unsent_request_is_noted_in_metadata(tmp_path: Path) -> None:
     assert b"error: no such name\r\n" in metadata[2]
 
 
-async def test_the_same_payload_again_is_a_revisit_also_in_a_later_run(tmp_path: Path) -> None:
-    await record(tmp_path, [page("a"), page("b", left_out="asked"), page("c")])
-    await record(tmp_path, [page("d"), page("e", HEAD + b"0\r\n\r\n")])
-    told = [
-        (headers["WARC-Target-URI"][-1], kind, headers.get("WARC-Refers-To-Target-URI"), block)
-        for kind, headers, block in read(*files(tmp_path))
-        if kind in ("response", "revisit")
-    ]
-    first = "http://a.test/a"
-    assert told == [
-        ("a", "response", None, HEAD + BODY),
-        ("b", "response", None, ALONE),
-        ("c", "revisit", first, HEAD),
-        ("d", "revisit", first, HEAD),
-        ("e", "response", None, HEAD + b"0\r\n\r\n"),
-    ]
-
-
 async def test_not_modified_is_a_revisit(tmp_path: Path) -> None:
     head = b"HTTP/1.1 304 Same\r\nETag: x\r\n\r\n"
     answer = NotModified("http://a.test/robots.txt", NOW, NOW, exchange=exchange(head))
@@ -262,7 +244,7 @@ async def test_other_readers_find_nothing_wrong(tmp_path: Path, capsys: pytest.C
             for record in WarcioIterator(stream, check_digests="raise")
             if record.rec_type == "response"
         ]
-    assert bodies == [b"ok", b"", b"", b"", b""]
+    assert bodies == [b"ok", b"ok", b"", b""] * 2
 
 
 async def test_a_full_file_is_followed_by_another(tmp_path: Path) -> None:
@@ -320,9 +302,6 @@ async def test_a_path_that_cannot_be_a_folder_is_an_error(tmp_path: Path) -> Non
     for place in (tmp_path / "file", tmp_path / "none" / "deeper"):
         with pytest.raises(UsageError, match=r"output\.warc = .*: cannot be written"):
             await record(place)
-    (tmp_path / "payloads.sqlite").write_bytes(b"no database" * 1000)
-    with pytest.raises(UsageError, match=r"payloads\.sqlite: .*you may delete it"):
-        await record(tmp_path)
 
 
 async def test_a_disk_that_fails_ends_the_run_and_the_next_one_mends(
@@ -363,7 +342,7 @@ async def test_a_batch_that_a_full_disk_did_not_take_may_be_tried_again(
     (file,) = files(tmp_path)
     kinds = [kind for kind, _, _ in read(file)]
     assert (kinds[0], kinds.count("warcinfo"), kinds.count("request")) == ("warcinfo", 1, before + 2)
-    assert kinds.count("response") == 2, "the payload of the batch that was taken back is not known"
+    assert kinds.count("response") == before + 2
 
 
 async def test_a_cancelled_writer_does_not_damage_a_file(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from crawler.rup.protocol.answers import read_key, read_sequence_number
 from crawler.rup.protocol.forms import (
     BadForm,
-    Confirm,
     GetIndex,
     GetSequenceNumber,
     Leave,
@@ -38,7 +37,7 @@ from crawler.rup.protocol.server import (
     stale_at,
 )
 from crawler.rup.protocol.units import Span
-from crawler.rup.server.rate_limit import RateLimiter, client_network
+from crawler.rup.server.responder import RateLimiter, client_network
 
 OFFER = ServerOffer("http://a.example/rup", "http://a.example/", ("hour", "day"), Span(30, "day"))
 ROBOT = Registration("r@b.example", "KEY", Span(1, "day"), 1000.0, client="192.0.2.1", reported_to=7)
@@ -165,15 +164,6 @@ def test_a_signed_request_confirms_an_address_once_a_report_to_it_has_left() -> 
             assert effect in ((), (before,))
         taken = replace(ROBOT, reported_at=2000.0, accepted_at=2001.0)
         assert ask(asked, Known(taken))[1] == (replace(taken, confirmed=True),)
-
-
-def test_the_link_of_a_mail_confirms() -> None:
-    asked = form(Action="Confirm", Token="SECRET")
-    assert asked == Confirm("SECRET")
-    answer, effect = ask(asked, Known(ROBOT))
-    assert (answer.status, effect) == (200, (replace(ROBOT, confirmed=True),))
-    assert ask(asked, Known(replace(ROBOT, confirmed=True)))[1] == ()
-    assert ask(asked)[0].status == 400
 
 
 def test_the_link_to_leave_shows_a_button_and_the_button_leaves() -> None:

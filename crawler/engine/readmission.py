@@ -1,0 +1,64 @@
+"""Queues known URLs again: those that changed seeds or settings admit, and those that the operator names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from crawler.frontier.hints import Hint, HintKind
+from crawler.frontier.revisit import RevisitSettings
+from crawler.frontier.scope import Scope
+from crawler.reasons import FRAME_CODES, ReasonCode
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+_AT_ONCE = 5000
+_SOURCE = "user"
+
+#: The reasons of URLs that new seeds may bring back, since the scope widens with them.
+WIDENED = frozenset(
+    {
+        ReasonCode.SCOPE,
+        ReasonCode.PATTERN,
+        ReasonCode.DEPTH,
+        ReasonCode.MIRROR,
+        ReasonCode.MIRROR_CYCLE,
+        *FRAME_CODES,
+    }
+)
+
+
+async def readmit(store: Store, scope: Scope, codes: Collection[ReasonCode]) -> int:
+    """Queue the URLs with one of the reasons ``codes`` that the scope admits now; returns how many."""
+    lifted, after = 0, -1
+    while codes and (rows := await store.excluded(after, _AT_ONCE)):
+        after = rows[-1][0]
+        again, blocked = [], []
+        for number, url, code, depth, itself in rows:
+            if code in codes:
+                refusal = scope.refusal(url, depth, is_seed=itself)
+                if refusal is None:
+                    again.append(number)
+                elif refusal.code is ReasonCode.BLOCKED:  # no other rule refuses it
+                    blocked.append((number, refusal))
+        await store.requeue(again)
+        await store.exclude(blocked)
+        lifted += len(again)
+    return lifted
+
+
+async def visit_again(
+    store: Store, scope: Scope, urls: Sequence[str], settings: RevisitSettings, per_site: int | None, now: float
+) -> int:
+    """Queue a visit of each of ``urls`` that was visited or failed; returns how many are queued.
+
+    Neither the least interval nor the budget of revisits counts, because the operator asks for these visits.
+    """
+    unbounded = replace(settings, per_day=None, per_site=None)
+    failed = 0
+    for start in range(0, len(urls), _AT_ONCE):
+        hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
+        failed += (await store.revisits.apply_hints(hints, unbounded, now, scope.refusal)).new  # all are known
+    return failed + await store.revisits.queue_due(unbounded, now, now, per_site, hinted_only=True)
