@@ -249,7 +249,7 @@ class Real:
     def __init__(self, seed: int, web: LoopbackWeb, folder: Path, length: int, delay_s: float) -> None:
         self._web, self._whole, self.data = web, folder / "whole.db", folder / "data"
         self._seeds, config = linked_web(seed, web, delay_s=delay_s), folder / "c.toml"
-        config.write_text(CONFIG.replace("length = 60", f"length = {length}"))
+        config.write_text(CONFIG.replace("length = 60", f"length = {length}\nat_once = 1"))  # others get tasks
         plainly = self.start("-m", "crawler", "run", "--config", config, *self._seeds, "--db", self._whole)
         self.wrong = _error(plainly)
         web.web.log.clear()
@@ -295,7 +295,7 @@ def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
 
 def wrong_clocks(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
     """Let workers with wrong clocks join each round of a driver whose clock is set."""
-    crawl, chance, happened = Real(seed, web, folder, length=3, delay_s=0.2), random.Random(seed), 1
+    crawl, chance, happened = Real(seed, web, folder, length=3, delay_s=1.5), random.Random(seed), 1
 
     def start(module: str, first: int, *arguments: object) -> subprocess.Popen[str]:
         then = first + chance.choice([-1, 1])

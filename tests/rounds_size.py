@@ -45,7 +45,6 @@ def offer(dataset: Dataset, folder: Path, last: Manifest | None, offers: dict[in
     """Write the manifest of a round that hands these offers over."""
     number = 1 if last is None else last.round + 1
     states = dict(last.buckets) if last is not None else {}
-    keys = []
     for bucket, urls in offers.items():
         path, key = folder / "offers.parquet", f"offers/{number:06}-0/{bucket:05}.parquet"
         about = {"bucket": bucket, "depth": 3, "hops": 0, "seed": 0, "kind": "page", "by_domain": 0}
@@ -53,9 +52,8 @@ def offer(dataset: Dataset, folder: Path, last: Manifest | None, offers: dict[in
             for url in urls:
                 file.add_row(about | {"url": url})
         dataset.objects.put(key, path)
-        keys.append(key)
         states[bucket] = replace(states.get(bucket, BucketState(0, None, [], {})), offers=[key])
-    made = Manifest(number, time.time(), time.time(), states, {}, {}, keys, VERSION)
+    made = Manifest(number, time.time(), time.time(), states, {}, {}, VERSION)
     dataset.objects.put(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
 
 

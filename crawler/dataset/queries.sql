@@ -1,4 +1,4 @@
--- The statements of datasets and rounds: over the views of a bucket's store; from `earlier` on, in DuckDB over Parquet.
+-- The statements of datasets and rounds: over the views of a bucket's store; from `hand_over` on, in DuckDB over Parquet.
 
 -- name: urls
 SELECT {columns} FROM urls JOIN (SELECT url_id, hops FROM urls_by_id) AS n USING (url_id)
@@ -44,22 +44,13 @@ SELECT {columns} FROM outgoing_by_id ORDER BY offer_id
 -- name: states
 SELECT state, count(*) AS n FROM urls WHERE reason_code <> 'other_bucket' GROUP BY state
 
--- name: earlier
--- The offers that were handed over in earlier rounds.
-SELECT url, kind, depth FROM read_parquet($earlier)
-
--- name: none
-SELECT NULL AS url, NULL AS kind, NULL AS depth
-
--- name: offers
--- The best offer of each URL and kind, without those that were made before from no nearer to a seed. An offer with the
--- date of a sitemap, or of a seed, is never left out.
-WITH best AS (
+-- name: hand_over
+-- The best offer of each URL and kind, divided by bucket.
+COPY (
   SELECT bucket, url, kind, min(depth) AS depth, arg_min(hops, (depth, hops)) AS hops, max(seed) AS seed,
     max(lastmod) AS lastmod, max(by_domain) AS by_domain
   FROM read_parquet($files) GROUP BY ALL)
-SELECT * FROM best b WHERE b.lastmod IS NOT NULL OR b.seed = 1 OR NOT EXISTS (
-  SELECT 1 FROM ({known}) AS k WHERE k.url = b.url AND k.kind = b.kind AND k.depth <= b.depth)
+TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 
 -- name: once
 -- Each URL once: the row of the bucket of its site, or else the one that is nearest to a seed.
@@ -82,12 +73,6 @@ WHERE state = 'failed' OR (state = 'excluded' AND target IS NULL) GROUP BY ALL O
 
 -- name: linkers
 SELECT source, anchor, rel FROM links WHERE target = $url ORDER BY source LIMIT $most
-
--- name: made
-CREATE TEMP TABLE made AS {offers}
-
--- name: by_bucket
-COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 
 -- name: table
 CREATE TABLE {name} AS {rows}

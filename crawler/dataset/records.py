@@ -41,6 +41,8 @@ WRITING_S = 30.0
 
 #: The tables that a task writes anew, with all rows of its bucket.
 WHOLE = ("urls", "sites", "robots_versions", "robots_answers", "mirrors", "seeds")
+#: All that a task writes anew, with the endings of the keys.
+WHOLE_OBJECTS = (("stores", "db"), *((table, "parquet") for table in WHOLE))
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
 
@@ -133,10 +135,7 @@ class BucketState(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a round has done. ``parts`` are the rows by bucket and table; ``lost`` has the tasks that were lost.
-
-    ``offers`` are the keys of the offers that it handed over.
-    """
+    """What a round has done. ``parts`` are the rows by bucket and table; ``lost`` has the tasks that were lost."""
 
     round: int
     begun_at: float
@@ -144,7 +143,6 @@ class Manifest(msgspec.Struct, frozen=True):
     buckets: dict[int, BucketState]
     parts: dict[int, dict[str, int]]
     lost: dict[int, int]  # the requests that are known of them, by bucket
-    offers: list[str]
     crawler_version: str
 
 
@@ -241,10 +239,6 @@ class Dataset:
         """The buckets whose tasks a worker has claimed, and that are not done."""
         return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
 
-    def is_finished(self, number: int) -> bool:
-        """Whether each task of a round that a worker has claimed is done."""
-        return not self.unfinished(number)
-
     def take_address(self, number: int, network: str, task: str) -> bool:
         """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""
         return self.objects.create(f"rounds/{number:06}/addresses/{network.replace('/', '_')}", task.encode())
@@ -295,10 +289,9 @@ def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
     return f"{table}/{number:06}/{bucket:05}.{ending}"
 
 
-def round_and_bucket(key: str) -> tuple[int, int]:
-    """The round and the bucket of a key that :func:`part` has made."""
-    _, number, name = key.split("/")
-    return int(number), int(name.partition(".")[0])
+def round_of(key: str) -> int:
+    """The round of a key that :func:`part` has made, or of offers."""
+    return int(key.split("/")[1].partition("-")[0])
 
 
 def make(objects: Objects, head: Head) -> Dataset:

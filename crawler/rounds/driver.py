@@ -134,7 +134,7 @@ class Driver:
         """Have the tasks done, until the round may be committed. False if a stop came while tasks were unfinished."""
         closed, writers = asyncio.Event(), Writers(self._dataset, plan.round)
         async with required_task(self._run_tasks(plan, closed)):
-            while not (closed.is_set() and await asyncio.to_thread(self._dataset.is_finished, plan.round)):
+            while not closed.is_set() or await asyncio.to_thread(self._dataset.unfinished, plan.round) != set():
                 now = self._clock.now()
                 if now >= plan.quiet_at and not await asyncio.to_thread(writers.are_at_work, now):
                     break

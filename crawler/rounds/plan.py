@@ -17,7 +17,7 @@ import msgspec
 from crawler.dataset.clock import DIFFER_S
 from crawler.dataset.duckdb import duckdb
 from crawler.dataset.records import (
-    WHOLE,
+    WHOLE_OBJECTS,
     BucketState,
     Dataset,
     Done,
@@ -27,7 +27,7 @@ from crawler.dataset.records import (
     Task,
     done_key,
     part,
-    round_and_bucket,
+    round_of,
 )
 from crawler.dataset.tables import SQL, TableFile
 from crawler.engine.lease import LATE_S
@@ -117,7 +117,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     before = states(dataset, manifests[-1] if manifests else None)
     ahead = _ahead(dataset, number, lost)
     with duckdb() as (db, folder):
-        offers = _hand_over(dataset, manifests, number, done, db, folder)
+        offers = _hand_over(dataset, number, done, db, folder)
         _write_lost(dataset, number, ahead, folder)
     after = dict(before)
     for bucket, result in done.items():
@@ -136,9 +136,8 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
         for asker in {asker for answer in result.answers for asker in answer.askers}:
             _add(after, asker, "answers", [done_key(number, bucket)])
     parts = {bucket: result.rows for bucket, result in done.items()}
-    written = [key for keys in offers.values() for key in keys]
     lost_rows = {bucket: len(ahead.get(bucket, ())) for bucket in sorted(lost)}
-    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written, VERSION)
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, VERSION)
     dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
     counts = dataset.manifest(number)
     assert counts is not None
@@ -159,11 +158,12 @@ def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:
     """
     for folder in ("addresses", "ahead", "pauses", "writing"):
         dataset.objects.delete(dataset.objects.keys(f"rounds/{made.round:06}/{folder}"))
-    read = {(state.store, bucket) for each in (*manifests[-1:], made) for bucket, state in each.buckets.items()}
-    for table in ("stores", *WHOLE, "outgoing"):
-        kept = set() if table == "outgoing" else read
-        placed = ((key, round_and_bucket(key)) for key in dataset.objects.keys(table))
-        dataset.objects.delete([key for key, place in placed if place[0] <= made.round and place not in kept])
+    read = [(bucket, state) for each in (*manifests[-1:], made) for bucket, state in each.buckets.items()]
+    kept = {key for _, state in read for key in state.offers}
+    kept |= {part(table, state.store, bucket, ending) for bucket, state in read for table, ending in WHOLE_OBJECTS}
+    for table in ("outgoing", "offers", *(table for table, _ in WHOLE_OBJECTS)):
+        old = (key for key in dataset.objects.keys(table) if round_of(key) <= made.round)
+        dataset.objects.delete([key for key in old if key not in kept])
 
 
 def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, list[dict[str, Any]]]:
@@ -180,21 +180,17 @@ def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, li
     return {bucket: list(found.values()) for bucket, found in rows.items()}
 
 
-def _hand_over(
-    dataset: Dataset, manifests: list[Manifest], number: int, done: Mapping[int, Done], db: Any, folder: Path
-) -> dict[int, list[str]]:
-    """Write the offers of a round for the buckets that they go to; returns their keys by bucket."""
+def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done], db: Any, folder: Path) -> dict[int, list[str]]:
+    """Write the offers of a round for the buckets that they go to; returns their keys by bucket.
+
+    A store offers a URL again only if it came nearer to a seed, and the store that gets an offer knows its URLs. So
+    nothing is compared with the offers of earlier rounds: that would read all of them in each round.
+    """
     keys = [part("outgoing", number, bucket) for bucket, result in done.items() if result.rows["outgoing"]]
     if not keys:
         return {}
-    terms = {"files": dataset.objects.local(keys, folder)}
-    earlier = [key for manifest in manifests for key in manifest.offers]
-    if earlier:
-        terms["earlier"] = dataset.objects.local(earlier, folder)
     target = folder / "handed-over"  # beside what was copied from object storage
-    best = SQL["offers"].format(known=SQL["earlier" if earlier else "none"])
-    db.execute(SQL["made"].format(offers=best), terms)
-    db.execute(SQL["by_bucket"].format(target=target))
+    db.execute(SQL["hand_over"].format(target=target), {"files": dataset.objects.local(keys, folder)})
     name, offers = os.urandom(4).hex(), dict[int, list[str]]()
     for path in sorted(target.glob("bucket=*/*.parquet")):
         bucket = int(path.parent.name.partition("=")[2])

@@ -171,7 +171,7 @@ class BucketTask:
         return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
 
     async def _write_ahead(self, news: SiteNews) -> None:
-        """See :data:`crawler.engine.assembly.WriteAhead`. Permissions are published with the results."""
+        """Keep the pauses of a commit in the dataset. The permissions in it are published with the results."""
         self._permissions.update(permissions_in(news, self._bucket))
         await self._keep_pauses(news.paces)
 

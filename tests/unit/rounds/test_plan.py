@@ -78,11 +78,12 @@ def finish(
     dataset.objects.put(f"rounds/{plan.round:06}/done/{bucket:05}.json", msgspec.json.encode(done))
 
 
-def offered(dataset: Dataset, manifest: Manifest) -> list[tuple[str, int]]:
+def offered(dataset: Dataset, manifest: Manifest) -> list[tuple[str, int, float | None]]:
+    """The offers to :data:`OTHER`'s bucket."""
     import pyarrow.parquet as pq
 
-    files = [pq.read_table(Path(dataset.objects.location) / key) for key in manifest.offers]
-    return sorted((row["url"], row["depth"]) for file in files for row in file.to_pylist())
+    files = [pq.read_table(dataset.objects.local([key], Path())[0]) for key in manifest.buckets[number(OTHER)].offers]
+    return sorted((row["url"], row["depth"], row["lastmod"]) for file in files for row in file.to_pylist())
 
 
 def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset) -> None:
@@ -93,30 +94,25 @@ def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset
 
 
 def test_a_round_that_was_too_short_to_send_anything_is_followed_by_a_longer_one() -> None:
-    idle = Manifest(1, NOW, NOW, {}, {}, {}, [], "")
+    idle = Manifest(1, NOW, NOW, {}, {}, {}, "")
     busy = msgspec.structs.replace(idle, parts={1: NOTHING | {"requests": 1}})
     rounds = ([], [idle], [busy, idle, idle], [idle, busy], [idle] * 99)
     assert [length_s(Settings(), before) / 3600 for before in rounds] == [1, 2, 4, 1, 32]
 
 
-def test_the_best_offer_of_a_url_is_handed_over_and_never_again_unless_it_came_nearer(dataset: Dataset) -> None:
+def test_the_best_offer_of_a_url_is_handed_over_and_deleted_two_rounds_later(dataset: Dataset) -> None:
     plan = make_plan(dataset, [], NOW)
     new, dated = f"{OTHER}new", f"{OTHER}dated"
-    made = [offer(new, 3), offer(new, 2), offer(dated, 1, lastmod=5.0)]
+    made = [offer(new, 3), offer(new, 2), offer(dated, 1), offer(dated, 1, lastmod=5.0)]
     finish(dataset, plan, number(ONE), made, ready_at=NOW)
     manifests = [commit(dataset, plan, [], NOW + 1)]
-    assert offered(dataset, manifests[0]) == [(dated, 1), (new, 2)]
-    assert manifests[0].buckets[number(OTHER)].offers == manifests[0].offers
-    again = make_plan(dataset, manifests, NOW + 2)
-    assert next(task for task in again.tasks if task.bucket == number(OTHER)).offers == manifests[0].offers
-    made = [offer(new, 2), offer(dated, 1, lastmod=6.0), offer(new, 2, kind="sitemap")]
-    finish(dataset, again, number(ONE), made, ready_at=NOW)
-    manifests.append(commit(dataset, again, manifests, NOW + 3))
-    assert offered(dataset, manifests[1]) == [(dated, 1), (new, 2)], "a date is news, and that a URL is a sitemap"
-    third = make_plan(dataset, manifests, NOW + 4)
-    finish(dataset, third, number(ONE), [offer(new, 1)])
-    manifests.append(commit(dataset, third, manifests, NOW + 5))
-    assert offered(dataset, manifests[2]) == [(new, 1)]
+    assert offered(dataset, manifests[0]) == [(dated, 1, 5.0), (new, 2, None)]
+    for later in range(2, 4):
+        assert dataset.objects.keys("offers"), "a reader of the manifest before may need them"
+        again = make_plan(dataset, manifests, NOW + later)
+        finish(dataset, again, number(OTHER), [])
+        manifests.append(commit(dataset, again, manifests, NOW + later))
+    assert dataset.objects.keys("offers") == dataset.objects.keys("outgoing") == []
 
 
 def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(dataset: Dataset) -> None:
