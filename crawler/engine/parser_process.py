@@ -130,7 +130,7 @@ def _answer(message: bytes, body: bytes) -> bytes:
     try:
         question = unpack_question(message, body)
         if isinstance(question, TextQuestion | ContentQuestion):
-            load_reader(type(question), question.content_type)
+            load_reader(question.content_type, is_text=isinstance(question, TextQuestion))
         limit_time(question.max_cpu_s)
         answer = answer_to(question)
     except (MemoryError, SelectolaxError):

@@ -42,9 +42,9 @@ _CONTENT: msgspec.msgpack.Decoder[Content | str | None] = msgspec.msgpack.Decode
 
 
 @cache
-def load_reader(kind: type[TextQuestion | ContentQuestion], content_type: str) -> None:
-    """Load the libraries that answer such questions, which takes longer than to answer one."""
-    if issubclass(kind, TextQuestion):
+def load_reader(content_type: str, *, is_text: bool) -> None:
+    """Load the libraries that read a text, or else a content, which takes longer than to read one."""
+    if is_text:
         read_text(TextQuestion(MAX_CPU_S, "", None, content_type, b""))
     else:
         read_content(ContentQuestion(MAX_CPU_S, "", None, content_type, b""))
