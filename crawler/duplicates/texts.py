@@ -121,13 +121,13 @@ class _Signing:
     async def sign(self, rows: Sequence[Any], *, is_sample: bool) -> None:
         """Sign the pages of a site that changed; ``is_sample`` says that these are its first pages."""
         site_id = rows[0]["site_id"]
-        if is_sample:  # its template follows from all of these pages; for the other pages only the template counts
-            self._template, common = None, b"".join(map(_content, rows))
-        else:
-            if self._template is None:
-                self._template = await _stored_template(self._store, site_id)
-            common = _packed(self._template)
-        seed = xxhash.xxh3_64_intdigest(common)
+        if is_sample:
+            self._template = None
+        elif self._template is None:
+            self._template = await _stored_template(self._store, site_id)
+        # The template follows from all of the first pages, and the other pages depend on the template only.
+        common = map(_content, rows) if self._template is None else [_packed(self._template)]
+        seed = xxhash.xxh3_64_intdigest(b"".join(common))
         digests = [xxhash.xxh3_64_intdigest(_content(row), seed) - (1 << 63) for row in rows]
         changed = [(row, digest) for row, digest in zip(rows, digests, strict=True) if row["digest"] != digest]
         if not changed:
