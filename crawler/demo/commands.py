@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole, console
-from crawler.cli.output import print_json, tell
-from crawler.cli.shared import STOPPED, cli, json_option, run_async
+from crawler.cli.output import tell
+from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
@@ -57,30 +57,23 @@ async def run_demo(
     console: PrintableConsole,
     *,
     live: bool,
-    as_json: bool,
     on_crawl: Callable[[Crawl], None] = lambda crawl: None,
 ) -> int:
     """Run the demonstration. Returns 0 if every promise to the town was kept, else 1. ``on_crawl`` gets the crawl."""
     await _begin_anew(db)
     clock = SystemClock()
     async with DemoWeb() as web:
-        if not as_json:
-            console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
+        console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
         async with crawl_session(_settings(db), Seeds(web.seeds, {}), clock=clock) as (crawl, store):
             on_crawl(crawl)
             async with _watched(crawl, store, clock, console, str(db), live):
                 end = await run_to_end(crawl, store, clock)
             result = summary(crawl, await store.counts(), end, str(db), clock.now())
-            kept = web.kept()
-            result["promises"] = [each._asdict() for each in kept]
-            result["missed"] = sorted(web.missed())
-            if as_json:
-                print_json(result)
-            else:
-                print_summary(result, console)
-                await _show(store, web, console)
-                _show_further(db, web, console)
-    return 0 if not any(k.requests for k in kept) and not result["missed"] else 1
+            print_summary(result, console)
+            await _show(store, web, console)
+            _show_further(db, web, console)
+            kept, missed = web.kept(), web.missed()
+    return 0 if not any(k.requests for k in kept) and not missed else 1
 
 
 @asynccontextmanager
@@ -161,16 +154,14 @@ def _show_further(db: Path, web: DemoWeb, console: PrintableConsole) -> None:
 @cli.command()
 @click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; replaced at each start.")
 @click.option("--no-progress", is_flag=True, hidden=True)
-@json_option
-def demo(db: str, no_progress: bool, as_json: bool) -> int:
+def demo(db: str, no_progress: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show the result."""
     if is_url(db):
         raise UsageError(f"--db {shown(db)}: the demo needs a file for its store; give a path")
 
     async def show() -> int:
         signals = Signals(EndCode.DEMO)
-        live = not no_progress and not as_json
-        code = await run_demo(Path(db), console, live=live, as_json=as_json, on_crawl=signals.stop_from_now_on)
+        code = await run_demo(Path(db), console, live=not no_progress, on_crawl=signals.stop_from_now_on)
         return STOPPED if signals.came else code
 
     return run_async(show())

@@ -216,7 +216,7 @@ async def test_every_failure_is_a_crawler_error(web: LoopbackWeb, db_path: Path,
         await run(seeds=())
     with pytest.raises(ConfigError, match="max_pages = -1"):
         await run(max_pages=-1)
-    with pytest.raises(UsageError, match="did you mean 'max_pages'"):
+    with pytest.raises(UsageError, match=r"did you mean 'limits\.max_pages'"):
         await run(max_page=1)
     with pytest.raises(UsageError, match=r"identity\.contact$"):
         await run(seeds=("https://example.org/",))
