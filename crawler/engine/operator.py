@@ -122,6 +122,8 @@ class OperatorListener:
     def _queue(self, order: Order, since: float) -> None:
         """Queue the part of an order that takes time, or the note that the order is done."""
         match order.command:
+            case Command.QUEUE if not self._is_newest(order):
+                self._done.put_nowait((order, since))
             case Command.BLOCK | Command.UNBLOCK | Command.QUEUE:
                 self._todo.put_nowait((order, since))
                 self._progress.open_orders += 1
@@ -144,9 +146,8 @@ class OperatorListener:
 
     async def _add(self, order: Order, since: float) -> None:
         """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
-        await self._context.clock.sleep(
-            since + 2 * _POLL_EVERY_S - self._context.clock.now()
-        )  # then the scope of each worker is wider
+        # By then the scope of each worker is wider.
+        await self._context.clock.sleep(since + 2 * _POLL_EVERY_S - self._context.clock.now())
         if not self._holds(order):
             return
         store, scope, url, policy = self._store, self._context.scope, order.name, self._context.policy
@@ -178,9 +179,10 @@ class OperatorListener:
 
     def _holds(self, order: Order) -> bool:
         """Whether an order is still to be carried out: no later one is about its name, and no stop was requested."""
-        return not self._context.shutdown.requested and all(
-            later.name != order.name or later.id <= order.id for later in self._orders
-        )
+        return not self._context.shutdown.requested and self._is_newest(order)
+
+    def _is_newest(self, order: Order) -> bool:
+        return all(later.name != order.name or later.id <= order.id for later in self._orders)
 
 
 def memory_bytes() -> int | None:
