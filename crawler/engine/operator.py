@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.engine.readmission import WIDENED, readmit, visit_again
+from crawler.engine.readmission import WIDENED, decide_again, readmit, visit_again
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
@@ -145,7 +145,10 @@ class OperatorListener:
             self._progress.open_orders -= 1
 
     async def _add(self, order: Order, since: float) -> None:
-        """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
+        """Make a URL a seed, and queue it, also if it failed, was visited or was closed before.
+
+        It may widen the scope.
+        """
         # By then the scope of each worker is wider.
         await self._context.clock.sleep(since + 2 * _POLL_EVERY_S - self._context.clock.now())
         if not self._holds(order):
@@ -154,12 +157,13 @@ class OperatorListener:
         if self._is_scope_wider:
             self._is_scope_wider = False
             await readmit(store, scope, WIDENED)
-        is_known = await store.find(url) is not None
+        number = await store.find(url)
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
-        if is_known:  # as of the time of the order: another worker may have carried it out
+        if number is not None:  # as of the time of the order: another worker may have carried it out
             await store.expire_robots_of([split(url).site], order.asked_at)
             per_site = policy.limits.max_pages_per_site
             await visit_again(store, scope, [url], policy.revisit, per_site, order.asked_at)
+            await decide_again(store, scope, number)
         await store.control.done(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:

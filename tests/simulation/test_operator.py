@@ -431,23 +431,26 @@ def test_orders_from_before_the_run_are_carried_out_before_its_first_request(db_
 
 
 def test_a_queued_url_becomes_a_seed_of_the_running_crawl_and_widens_its_scope(db_path: Path) -> None:
-    """A URL that failed is requested again, by the next run if none is on."""
+    """URLs that failed, or that robots.txt closed, are requested again, by the next run if none is on."""
 
     async def main(clock: VirtualClock) -> tuple[SimulatedWeb, dict[str, tuple[str, str]]]:
         operator = Operator(db_path, clock)
         away = "<a href='http://b.test/'>b</a><a href='http://b.test/x'>x</a>"
         start = Page(away + "".join(f"<a href='/{n}'>{n}</a>" for n in range(9)))
-        a: dict[str, Page] = {"/": start, "/gone": Page("", status=404), "*": Page("leaf")}
+        closed = plain("User-agent: *\nDisallow: /closed\n")
+        a: dict[str, Page] = {"/robots.txt": closed, "/": start, "/gone": Page("", status=404), "*": Page("leaf")}
         web = SimulatedWeb(clock, {"a.test": a, "b.test": {**site(2), "/x": Page("x")}})
         options = Options(scope=ScopeSettings(ScopeMode.DOMAIN))
-        async with operator.crawl(web, ["http://a.test/", "http://a.test/gone"], options=options):
+        async with operator.crawl(
+            web, ["http://a.test/", "http://a.test/gone", "http://a.test/closed"], options=options
+        ):
             await clock.sleep(4)
             assert web.web.hits("b.test") == [], "out of scope"
             await operator.ask(Command.QUEUE, "http://b.test/")
         assert {hit.path for hit in web.web.hits("b.test")} == {"/robots.txt", "/", "/x", "/0", "/1"}
-        web.web.sites["a.test"] = {**a, "/gone": Page("back")}
-        for _ in range(2):
-            await operator.ask(Command.QUEUE, "http://a.test/gone")
+        web.web.sites["a.test"] = {**a, "/gone": Page("back"), "/robots.txt": plain("")}
+        for path in ("gone", "gone", "closed"):
+            await operator.ask(Command.QUEUE, f"http://a.test/{path}")
         async with operator.crawl(web, options=options):
             pass
         assert await rows(db_path, "SELECT order_id FROM orders WHERE done_at IS NULL") == []
@@ -455,7 +458,7 @@ def test_a_queued_url_becomes_a_seed_of_the_running_crawl_and_widens_its_scope(d
 
     web, found = run_virtual(main)
     asked = [hit.path for hit in web.web.hits("a.test")]
-    assert (asked.count("/gone"), asked.count("/")) == (2, 1)
+    assert [asked.count(path) for path in ("/gone", "/", "/closed")] == [2, 1, 1]
     assert {state for state, _ in found.values()} == {"fetched"}
 
 
