@@ -55,7 +55,6 @@ SECTIONS = {
         "development/README",
         "development/performance",
         "development/reliability",
-        "development/figures",
         "development/workers",
         "decisions/README",
     ],

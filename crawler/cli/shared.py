@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "rounds": CommandEntry("rounds.commands", "Crawl in rounds over a dataset, beyond one database."),
         "plan": CommandEntry("run.commands", "Tell what a crawl would send, and how long it would take."),
         "demo": CommandEntry("demo.commands", "Crawl a small built-in web, and show the result."),
-        "control": CommandEntry("run.control_commands", "Pause, resume or stop a crawl; block or unblock a site."),
+        "control": CommandEntry("run.control_commands", "Pause, resume or stop a crawl; block a site; add seeds."),
         "hint": CommandEntry("run.hint_commands", "Tell the crawl that URLs have changed or are gone."),
         "identity": CommandEntry("identity.commands", "Sign the requests of a crawl; write the page about it."),
         "rup": CommandEntry("rup.commands", "Send and receive updates by the Remote Update Protocol."),
