@@ -104,8 +104,10 @@ class OperatorListener:
             self._orders += news
             now_standing = standing(self._orders)
             self._context.scope.blocks.replace(now_standing.blocked)
-            urls = [order.name for order in news if order.command is Command.QUEUE]
-            self._is_scope_wider |= self._context.scope.widen(urls)
+            queued = {order.name: order.asked_at for order in news if order.command is Command.QUEUE}
+            self._is_scope_wider |= self._context.scope.widen(queued)
+            # In memory, because requests are sent under the copies that tasks hold: these stay in force until then.
+            self._context.robots_cache.wanted_anew |= {split(url).site: at for url, at in queued.items()}
             self._progress.paused_since = now_standing.paused_since
             self._context.gate.hold(now_standing.paused_since is not None)
             since = self._context.clock.now()
@@ -160,7 +162,6 @@ class OperatorListener:
         number = await store.find(url)
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
         if number is not None:  # as of the time of the order: another worker may have carried it out
-            await store.expire_robots_of([split(url).site], order.asked_at)
             per_site = policy.limits.max_pages_per_site
             await visit_again(store, scope, [url], policy.revisit, per_site, order.asked_at)
             await decide_again(store, scope, number)

@@ -21,12 +21,14 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.reasons import EndCode, RunEnd
+from crawler.robots.response import RobotsSettings
 from crawler.sampling import draw as survey_draw
 from crawler.store.rows import Beat
 from crawler.store.sql.control import Control
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
+from tests.simulation.test_redirected_robots import violations
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 from tests.web import random_web
@@ -447,6 +449,7 @@ def test_a_queued_url_becomes_a_seed_of_the_running_crawl_and_widens_its_scope(d
             await clock.sleep(4)
             assert web.web.hits("b.test") == [], "out of scope"
             await operator.ask(Command.QUEUE, "http://b.test/")
+            await operator.ask(Command.QUEUE, "http://a.test/gone")
         assert {hit.path for hit in web.web.hits("b.test")} == {"/robots.txt", "/", "/x", "/0", "/1"}
         web.web.sites["a.test"] = {**a, "/gone": Page("back"), "/robots.txt": plain("")}
         for path in ("gone", "gone", "closed"):
@@ -458,8 +461,9 @@ def test_a_queued_url_becomes_a_seed_of_the_running_crawl_and_widens_its_scope(d
 
     web, found = run_virtual(main)
     asked = [hit.path for hit in web.web.hits("a.test")]
-    assert [asked.count(path) for path in ("/gone", "/", "/closed")] == [2, 1, 1]
+    assert [asked.count(path) for path in ("/robots.txt", "/gone", "/", "/closed")] == [3, 3, 1, 1]
     assert {state for state, _ in found.values()} == {"fetched"}
+    assert asyncio.run(violations(db_path, RobotsSettings())) == [], "no page under a copy that the order ended"
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 12))])
