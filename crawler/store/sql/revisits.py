@@ -311,7 +311,8 @@ class Revisits(StoreSection):
         ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
         """
         async with self._writing():
-            await self._revisits.add_visited(settings, now)
+            if not hinted_only:  # else apply_hints has added them
+                await self._revisits.add_visited(settings, now)
             numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
             await self._readiness.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
