@@ -9,8 +9,7 @@ results, store and manifest (``tests/simulation/rounds.py``):
 * ``twice``: the storage carries out a conditional PUT, and then answers the repeated one that the object exists.
 * ``slow``: calls take up to half a round, before the storage carries them out or before its answer comes.
 * ``frozen``: a real worker is stopped (SIGSTOP) until after its deadline and after the end of the crawl, and continued.
-* ``clock``: real workers join whose clock is an hour ahead or behind when they begin, and is set meanwhile. The clock
-  of the driver is set, too.
+* ``clock``: the clock of each real process is an hour ahead or behind when it begins, and most are set meanwhile.
 
 In the end the dataset must equal the store of an undisturbed plain crawl. The web's own log must show no overlap, no
 shortened pause, Crawl-delay or Retry-After, and no more than ``per_address`` requests at once to an address. The hosts
@@ -28,7 +27,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -57,13 +55,13 @@ from tests.web import LoopbackWeb
 HOSTS, PAGES = 6, 4
 UNKNOWN_S = 0.1
 CRAWL_DELAY_S, RETRY_AFTER_S = 1.5 * LENGTH_S, int(2.5 * LENGTH_S)
-#: A command whose wall clock is wrong from the beginning, and set by other hours after some seconds.
+#: The ``sitecustomize`` of processes of which each has a wall clock of its own, and notes that in a folder.
 _WRONG_CLOCK = """
-import sys, time
-real, began, module, (first, after_s, then) = time.time, time.monotonic(), sys.argv[1], map(float, sys.argv[2:5])
-time.time = lambda: real() + 3600 * (first if time.monotonic() - began < after_s else then)
-del sys.argv[1:5]
-sys.exit(__import__(module, fromlist=["main"]).main())
+import os, random, time
+real, began, chance = time.time, time.monotonic(), random.Random(f"{seed} {{os.getpid()}}")
+first, then, after_s = chance.choice([-3600, 3600]), chance.choice([-3600, 0, 3600]), chance.uniform(0, 8)
+time.time = lambda: real() + (first if time.monotonic() - began < after_s else then)
+open(f"{folder}/{{os.getpid()}}", "w").close()
 """
 #: About as many calls as one worker, or the driver, makes in a crawl.
 _CALLS = {"task": 120, "driver": 250, "failing": 120}
@@ -255,18 +253,21 @@ class Real:
         web.web.log.clear()
         self.dataset = commands._dataset(str(self.data), tuple(self._seeds), config, {})
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    def start(self, *arguments: object, modules: Path | None = None) -> subprocess.Popen[str]:
+        """Start Python; it also finds the modules of a folder."""
+        paths = [*([] if modules is None else [str(modules)]), str(ROOT), *filter(None, sys.path)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, *map(str, arguments)]
         return subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
 
     def judged(self, driver: subprocess.Popen[str]) -> list[str]:
-        """What is wrong after the end of the driver."""
+        """What is wrong once the driver has ended."""
+        failed = _error(driver)
         impolite = judge.violations(self._web.log, judge.Manners(delay_s=0.05))
         differing = of_content(differences(self.data, self._whole))
-        return [*self.wrong, *_error(driver), *map(str, impolite), *differing]
+        return [*self.wrong, *failed, *map(str, impolite), *differing]
 
 
 def _error(process: subprocess.Popen[str]) -> list[str]:
@@ -294,21 +295,15 @@ def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
 
 
 def wrong_clocks(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
-    """Let workers with wrong clocks join each round of a driver whose clock is set."""
-    crawl, chance, happened = Real(seed, web, folder, length=3, delay_s=1.5), random.Random(seed), 1
-
-    def start(module: str, first: int, *arguments: object) -> subprocess.Popen[str]:
-        then = first + chance.choice([-1, 1])
-        return crawl.start("-c", _WRONG_CLOCK, module, first, chance.uniform(0, 8), then, *arguments)
-
-    driver = start("crawler.__main__", 0, "rounds", crawl.data)
-    while driver.poll() is None:
-        number = len(crawl.dataset.manifests()) + 1
-        if crawl.dataset.plan(number) is not None:
-            crawl.wrong += _error(start("crawler.rounds.worker", chance.choice([-1, 1]), crawl.data, number))
-            happened += 1
-        time.sleep(0.2)
-    return happened, crawl.judged(driver)
+    """Crawl by processes of which each has a clock of its own: workers of other machines do the first round."""
+    crawl = Real(seed, web, folder, length=3, delay_s=1.5)
+    (noted := folder / "noted").mkdir()
+    (folder / "sitecustomize.py").write_text(_WRONG_CLOCK.format(seed=seed, folder=noted))
+    number = make_plan(crawl.dataset, [], SystemClock().now()).round
+    joined = [crawl.start("-m", "crawler.rounds.worker", crawl.data, number, modules=folder) for _ in range(2)]
+    until(lambda: len(web.log) > 0, "a request")
+    wrong = crawl.judged(crawl.start("-m", "crawler", "rounds", crawl.data, modules=folder))
+    return len(list(noted.iterdir())), wrong + [said for worker in joined for said in _error(worker)]
 
 
 KINDS = ("task", "driver", "failing", "twice", "slow", *(REAL := {"frozen": frozen, "clock": wrong_clocks}))

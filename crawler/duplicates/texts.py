@@ -2,8 +2,8 @@
 
 A signature has the keys under which similar texts are found: a hash of the title and all words, and the bands of a
 sketch of the text. Both are without the template of the site: what many of the first pages of the site have in common.
-Pages are numbered by a hash of their paths, so the first ones are a random sample. If one of these pages changes, all
-pages of the site are read again; otherwise only pages that changed are read.
+Pages are numbered by a hash of their paths, so the first ones are a random sample. If one of these pages changes, they
+are all read again, and the other pages of the site only if the template has become another one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Text:
         """The keys of its signature, given the template of its site; no bytes for a text that is not compared."""
         if len(self.shingles) < LEAST_SHINGLES:
             return b""
-        title = array("Q", sorted(set(self.title) - of_site)).tobytes()
+        title = _packed(set(self.title) - of_site)
         said = " ".join(self.words).encode(errors="replace")
         return xxhash.xxh3_64_digest(title + said) + bands(set(self.shingles) - of_site)
 
@@ -109,11 +109,10 @@ async def sign(store: Store, reader: ReadsTexts, on_progress: OnProgress) -> tup
 
 
 class _Signing:
-    """Signs the pages of one site after the other; ``sample`` and ``template`` are those of the current one."""
+    """Signs the pages of one site after the other; ``template`` is that of the current one."""
 
     def __init__(self, store: Store, reader: ReadsTexts) -> None:
         self._store, self._reader = store, reader
-        self._sample = b""
         self._template: set[int] | None = None
         self._new: list[TextSignature] = []
         self._templates: list[SiteTemplate] = []
@@ -121,20 +120,22 @@ class _Signing:
 
     async def sign(self, rows: Sequence[Any], *, is_sample: bool) -> None:
         """Sign the pages of a site that changed; ``is_sample`` says that these are its first pages."""
+        site_id = rows[0]["site_id"]
         if is_sample:
-            self._sample = xxhash.xxh3_64_digest(b"".join(map(_content, rows)))
             self._template = None
-        digests = [xxhash.xxh3_64_intdigest(_content(row) + self._sample) - (1 << 63) for row in rows]
+        elif self._template is None:
+            self._template = await _stored_template(self._store, site_id)
+        # The template follows from all of the first pages, and the other pages depend on the template only.
+        common = map(_content, rows) if self._template is None else [_packed(self._template)]
+        seed = xxhash.xxh3_64_intdigest(b"".join(common))
+        digests = [xxhash.xxh3_64_intdigest(_content(row), seed) - (1 << 63) for row in rows]
         changed = [(row, digest) for row, digest in zip(rows, digests, strict=True) if row["digest"] != digest]
         if not changed:
             return
-        site_id = rows[0]["site_id"]
         texts = await texts_of(self._store, self._reader, rows if is_sample else [row for row, _ in changed])
-        if is_sample:
+        if self._template is None:
             self._template = await asyncio.to_thread(template_of, list(texts.values()))
-            self._templates.append(SiteTemplate(site_id, array("Q", sorted(self._template)).tobytes()))
-        elif self._template is None:
-            self._template = await _stored_template(self._store, site_id)
+            self._templates.append(SiteTemplate(site_id, _packed(self._template)))
         self.pages_read += len(texts)
         self._new += await asyncio.to_thread(_signatures, changed, texts, self._template)
         if len(self._new) >= _PAGES_AT_ONCE:
@@ -209,6 +210,10 @@ def text_of(title: str | None, text: MainText) -> Text:
     """The text of a page with a title."""
     said = words(text.text)
     return Text(said, array("Q", sorted(shingles(said))), array("Q", sorted(title_words(title))), text.language)
+
+
+def _packed(hashes: Iterable[int]) -> bytes:
+    return array("Q", sorted(hashes)).tobytes()
 
 
 async def _stored_template(store: Store, site_id: int) -> set[int]:

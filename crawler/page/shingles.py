@@ -18,7 +18,7 @@ from struct import pack
 import xxhash
 
 #: The version of the signatures. Increase it when the same text would get another one: all pages are then read again.
-VERSION = 2
+VERSION = 3
 #: Two texts are near-duplicates from this Jaccard similarity on.
 ALIKE = 0.8
 #: Words in a shingle.
@@ -49,6 +49,9 @@ _FACTORS = (1, *(xxhash.xxh3_64_intdigest(pack("<I", n)) | 1 for n in range(1, _
 # Thai to Khmer and Chinese to Japanese texts have no blanks between words: each character is a word.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+# The number of a chapter or section before its title, as in "Chapter 3. Types" or "E.3. Types". A version has no full
+# stop after it: "0.2 Changelog".
+_SECTION = re.compile(r"^\s*(\w+\s)?([a-z]\.)?(\d+\.)+\s")
 
 Shingles = Set[int]
 
@@ -80,8 +83,8 @@ def words(text: str) -> list[str]:
 
 
 def title_words(title: str | None) -> set[int]:
-    """The parts of a title between blanks, with their marks: ``operator+`` is not ``operator-``."""
-    return {_hash(f"title {part}") for part in (title or "").lower().split()}
+    """The parts of a title without its number, between blanks, with their marks: ``operator+`` is not ``operator-``."""
+    return {_hash(f"title {part}") for part in _SECTION.sub("", (title or "").lower()).split()}
 
 
 def subject(sequence: Sequence[str]) -> set[int]:

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> list[Row]:
     if options.realweb:
-        return _judge_labelled(options.realweb / "www/mini")
+        return _judge_labelled(options.realweb / "www")
     name = f"duplicates-{options.pages}-{stores.digest(options.pages)}.db"
     kept = stores.made_once(
         options.stores / name, lambda path: stores.make_fetched(path, _SITES, _pages(options.pages))
@@ -82,15 +82,15 @@ def _judge_labelled(folder: Path) -> list[Row]:
     """Precision and recall on labelled pairs, and on a third of them that no rule was made for."""
     lines = (line.split() for line in _LABELLED.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
     pairs = [(one, other, label == "same") for one, other, label, _ in lines]
-    templates: dict[str, set[int]] = {}
+    templates: dict[tuple[str, str], set[int]] = {}
 
     def read(name: str) -> OwnText:
-        host = name.partition("/")[0]
-        if host not in templates:
-            names = sorted(path for path in (folder / host).rglob("*.html") if path.is_file())
+        web, host, _ = name.split("/", 2)
+        if (web, host) not in templates:
+            names = sorted(path for path in (folder / web / host).rglob("*.html") if path.is_file())
             sample = random.Random(1).sample(names, min(_SAMPLE, len(names)))
-            templates[host] = template_of([_text(path) for path in sample])
-        return _text(folder / name).own(templates[host])
+            templates[web, host] = template_of([_text(path) for path in sample])
+        return _text(folder / name).own(templates[web, host])
 
     found = [(read(one), read(other)) for one, other, _ in pairs]
     similar = [jaccard(one.shingles, other.shingles) >= ALIKE for one, other in found]
@@ -112,7 +112,7 @@ def _judge_labelled(folder: Path) -> list[Row]:
 
 
 def _is_held(pair: tuple[str, str, bool]) -> bool:
-    return xxhash.xxh3_64_intdigest(" ".join(pair[:2]).encode()) % 3 == 0
+    return xxhash.xxh3_64_intdigest(" ".join(name.partition("/")[2] for name in pair[:2]).encode()) % 3 == 0
 
 
 def _text(path: Path) -> Text:

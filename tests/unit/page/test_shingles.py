@@ -17,6 +17,7 @@ from crawler.page.shingles import (
     shingles,
     sketch,
     template,
+    title_words,
     words,
 )
 
@@ -69,6 +70,13 @@ def test_words_have_no_case_and_no_punctuation() -> None:
     assert words("Don’t STOP: it’s v1.2!") == ["don", "t", "stop", "it", "s", "v1", "2"]
     assert words("日本語 text ไทย") == ["日", "本", "語", "text", "ไ", "ท", "ย"]
     assert len(words("a " * MAX_CHARS)) == MAX_CHARS / 2
+
+
+def test_the_number_of_a_section_is_no_word_of_its_title_but_a_version_is_one() -> None:
+    for number in ("1.2. ", "Chapter\xa03.\xa0", "E.3. "):
+        assert title_words(f"{number}Types") == title_words("Types"), number
+    for one, other in (("0.1 Changelog", "0.2 Changelog"), ("E.3. Release 15.2", "E.4. Release 15.1"), ("A.1", "A.2")):
+        assert title_words(one) != title_words(other)
 
 
 def test_shingles_are_runs_of_five_words() -> None:
