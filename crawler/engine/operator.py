@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.engine.readmission import WIDENED, readmit, visit_again
+from crawler.engine.readmission import WIDENED, decide_again, readmit, visit_again
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Command, Order, standing
@@ -104,8 +104,10 @@ class OperatorListener:
             self._orders += news
             now_standing = standing(self._orders)
             self._context.scope.blocks.replace(now_standing.blocked)
-            urls = [order.name for order in news if order.command is Command.QUEUE]
-            self._is_scope_wider |= self._context.scope.widen(urls)
+            queued = {order.name: order.asked_at for order in news if order.command is Command.QUEUE}
+            self._is_scope_wider |= self._context.scope.widen(queued)
+            # In memory, because requests are sent under the copies that tasks hold: these stay in force until then.
+            self._context.robots_cache.wanted_anew |= {split(url).site: at for url, at in queued.items()}
             self._progress.paused_since = now_standing.paused_since
             self._context.gate.hold(now_standing.paused_since is not None)
             since = self._context.clock.now()
@@ -122,6 +124,8 @@ class OperatorListener:
     def _queue(self, order: Order, since: float) -> None:
         """Queue the part of an order that takes time, or the note that the order is done."""
         match order.command:
+            case Command.QUEUE if not self._is_newest(order):
+                self._done.put_nowait((order, since))
             case Command.BLOCK | Command.UNBLOCK | Command.QUEUE:
                 self._todo.put_nowait((order, since))
                 self._progress.open_orders += 1
@@ -143,22 +147,24 @@ class OperatorListener:
             self._progress.open_orders -= 1
 
     async def _add(self, order: Order, since: float) -> None:
-        """Make a URL a seed, and queue it, also if it failed or was visited before. It may widen the scope."""
-        await self._context.clock.sleep(
-            since + 2 * _POLL_EVERY_S - self._context.clock.now()
-        )  # then the scope of each worker is wider
+        """Make a URL a seed, and queue it, also if it failed, was visited or was closed before.
+
+        It may widen the scope.
+        """
+        # By then the scope of each worker is wider.
+        await self._context.clock.sleep(since + 2 * _POLL_EVERY_S - self._context.clock.now())
         if not self._holds(order):
             return
         store, scope, url, policy = self._store, self._context.scope, order.name, self._context.policy
         if self._is_scope_wider:
             self._is_scope_wider = False
             await readmit(store, scope, WIDENED)
-        is_known = await store.find(url) is not None
+        number = await store.find(url)
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True))])
-        if is_known:  # as of the time of the order: another worker may have carried it out
-            await store.expire_robots_of([split(url).site], order.asked_at)
+        if number is not None:  # as of the time of the order: another worker may have carried it out
             per_site = policy.limits.max_pages_per_site
             await visit_again(store, scope, [url], policy.revisit, per_site, order.asked_at)
+            await decide_again(store, scope, number)
         await store.control.done(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:
@@ -178,9 +184,10 @@ class OperatorListener:
 
     def _holds(self, order: Order) -> bool:
         """Whether an order is still to be carried out: no later one is about its name, and no stop was requested."""
-        return not self._context.shutdown.requested and all(
-            later.name != order.name or later.id <= order.id for later in self._orders
-        )
+        return not self._context.shutdown.requested and self._is_newest(order)
+
+    def _is_newest(self, order: Order) -> bool:
+        return all(later.name != order.name or later.id <= order.id for later in self._orders)
 
 
 def memory_bytes() -> int | None:

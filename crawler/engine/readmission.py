@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ WIDENED = frozenset(
         *FRAME_CODES,
     }
 )
+#: The reasons that are decided at the turn of a URL, so another turn may decide otherwise.
+_AT_ITS_TURN = frozenset({ReasonCode.ROBOTS, ReasonCode.PREFERENCE, ReasonCode.ADDRESS, ReasonCode.TYPE})
 
 
 async def readmit(store: Store, scope: Scope, codes: Collection[ReasonCode]) -> int:
@@ -35,18 +37,30 @@ async def readmit(store: Store, scope: Scope, codes: Collection[ReasonCode]) -> 
     lifted, after = 0, -1
     while codes and (rows := await store.excluded(after, _AT_ONCE)):
         after = rows[-1][0]
-        again, blocked = [], []
-        for number, url, code, depth, itself in rows:
-            if code in codes:
-                refusal = scope.refusal(url, depth, is_seed=itself)
-                if refusal is None:
-                    again.append(number)
-                elif refusal.code is ReasonCode.BLOCKED:  # no other rule refuses it
-                    blocked.append((number, refusal))
-        await store.requeue(again)
-        await store.exclude(blocked)
-        lifted += len(again)
+        lifted += await _lift(store, scope, codes, rows)
     return lifted
+
+
+async def decide_again(store: Store, scope: Scope, number: int) -> None:
+    """Queue a URL that robots.txt closed, or another rule that is applied at its turn."""
+    rows = await store.excluded(number - 1, 1)
+    await _lift(store, scope, _AT_ITS_TURN, [row for row in rows if row[0] == number])
+
+
+async def _lift(
+    store: Store, scope: Scope, codes: Collection[ReasonCode], rows: Iterable[tuple[int, str, ReasonCode, int, bool]]
+) -> int:
+    again, blocked = [], []
+    for number, url, code, depth, itself in rows:
+        if code in codes:
+            refusal = scope.refusal(url, depth, is_seed=itself)
+            if refusal is None:
+                again.append(number)
+            elif refusal.code is ReasonCode.BLOCKED:  # no other rule refuses it
+                blocked.append((number, refusal))
+    await store.requeue(again)
+    await store.exclude(blocked)
+    return len(again)
 
 
 async def visit_again(

@@ -113,6 +113,8 @@ class RobotsCache:
         self.main_sites = MainSites(store, clock, outbox)
         self.rules_cache = RulesCache(policy, gate, store, self.main_sites, reader)
         self._obtained: OrderedDict[str, ObtainedCopy] = OrderedDict()  # by site, without large texts
+        #: The sites whose robots.txt the operator wants to be read again, and since when, in epoch seconds.
+        self.wanted_anew: dict[str, float] = {}
 
     async def in_force(self, site: ClaimedSite, group: str, hops: int = 0) -> RobotsCopy | RobotsTarget:
         """The copy that applies to ``site`` now, requested if the one known has run out; or the URL that it waits for.
@@ -125,12 +127,13 @@ class RobotsCache:
         await self.main_sites.catch_up(site.name)
         if site.target is not None:
             return site.target
-        if site.copy is not None and not await self._must_ask(site.copy):
+        if site.copy is not None and not self._is_wanted_anew(site, site.copy) and not await self._must_ask(site.copy):
             return site.copy
         inquiry = _Inquiry(site, group, [f"{site.name}{ROBOTS_PATH}"], hops)
         obtained = self._obtained.pop(site.name, None)
         if obtained is None or self._clock.now() >= obtained.copy.expires_at:
             found = await self._guarded(inquiry, self._requested(inquiry))
+            self.wanted_anew.pop(site.name, None)
             if isinstance(found, RobotsTarget):
                 return found
             obtained = found
@@ -233,6 +236,11 @@ class RobotsCache:
         return site
 
     # --- requests -----------------------------------------------------------------------------
+
+    def _is_wanted_anew(self, site: ClaimedSite, copy: RobotsCopy) -> bool:
+        """Whether the operator wants a newer copy. Sites without a usable answer, or with a wall, are left alone."""
+        is_left_alone = copy.action is RobotsAction.DEFER or copy.status == "wall"
+        return not is_left_alone and copy.fetched_at < self.wanted_anew.get(site.name, 0.0)
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
         """Whether a copy has run out. Waits for the time of a deferred site that was claimed a little early."""

@@ -346,7 +346,8 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
                 console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
         if rest := [seed for seed in seeds if not all_seeds and not seed.needs_person]:
             pages = f"{sum(seed.pages for seed in rest):,} pages on their sites"
-            others = f", and seeds in their place{'s' if len(rest) > 1 else ''}" if outcome.command else ""
+            instead = " with others in their place" if len(rest) > 1 else " with another in its place"
+            others = instead if outcome.command else ""
             console.print(Text(f"  {many(len(rest), 'seed')}{others}, {pages} (--all lists them)"))
     if open_seeds:
         argument = db_argument(ledger.db)

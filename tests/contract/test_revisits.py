@@ -173,6 +173,16 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
     assert states == {A: ("queued", "revisit: reported as changed by rup"), f"{A}new": ("queued", "")}
 
 
+async def test_a_hint_adds_no_revisits_of_other_pages(harness: Harness) -> None:
+    """So an order to queue a URL takes no longer in a store of many pages."""
+    await harness.seed(A, f"{A}other")
+    claim = await only_claim(harness)
+    await harness.finish(claim, *(fetched(queued) for queued in claim.urls))
+    hint = Hint(A, HintKind.CHANGED, harness.now, "user")
+    await harness.store.revisits.apply_hints([hint], SETTINGS, harness.now, lambda *_: None)
+    assert [row["url"] for row in await harness.store.query("SELECT url FROM revisits")] == [A]
+
+
 async def test_a_hint_does_not_come_before_the_least_pause(harness: Harness) -> None:
     await crawled(harness)
     harness.now += 10

@@ -21,12 +21,14 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.reasons import EndCode, RunEnd
+from crawler.robots.response import RobotsSettings
 from crawler.sampling import draw as survey_draw
 from crawler.store.rows import Beat
 from crawler.store.sql.control import Control
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
+from tests.simulation.test_redirected_robots import violations
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 from tests.web import random_web
@@ -431,30 +433,37 @@ def test_orders_from_before_the_run_are_carried_out_before_its_first_request(db_
 
 
 def test_a_queued_url_becomes_a_seed_of_the_running_crawl_and_widens_its_scope(db_path: Path) -> None:
-    """A URL that failed is requested again, by the next run if none is on."""
+    """URLs that failed, or that robots.txt closed, are requested again, by the next run if none is on."""
 
     async def main(clock: VirtualClock) -> tuple[SimulatedWeb, dict[str, tuple[str, str]]]:
         operator = Operator(db_path, clock)
         away = "<a href='http://b.test/'>b</a><a href='http://b.test/x'>x</a>"
         start = Page(away + "".join(f"<a href='/{n}'>{n}</a>" for n in range(9)))
-        a: dict[str, Page] = {"/": start, "/gone": Page("", status=404), "*": Page("leaf")}
+        closed = plain("User-agent: *\nDisallow: /closed\n")
+        a: dict[str, Page] = {"/robots.txt": closed, "/": start, "/gone": Page("", status=404), "*": Page("leaf")}
         web = SimulatedWeb(clock, {"a.test": a, "b.test": {**site(2), "/x": Page("x")}})
         options = Options(scope=ScopeSettings(ScopeMode.DOMAIN))
-        async with operator.crawl(web, ["http://a.test/", "http://a.test/gone"], options=options):
+        async with operator.crawl(
+            web, ["http://a.test/", "http://a.test/gone", "http://a.test/closed"], options=options
+        ):
             await clock.sleep(4)
             assert web.web.hits("b.test") == [], "out of scope"
             await operator.ask(Command.QUEUE, "http://b.test/")
+            await operator.ask(Command.QUEUE, "http://a.test/gone")
         assert {hit.path for hit in web.web.hits("b.test")} == {"/robots.txt", "/", "/x", "/0", "/1"}
-        web.web.sites["a.test"] = {**a, "/gone": Page("back")}
-        await operator.ask(Command.QUEUE, "http://a.test/gone")
+        web.web.sites["a.test"] = {**a, "/gone": Page("back"), "/robots.txt": plain("")}
+        for path in ("gone", "gone", "closed"):
+            await operator.ask(Command.QUEUE, f"http://a.test/{path}")
         async with operator.crawl(web, options=options):
             pass
+        assert await rows(db_path, "SELECT order_id FROM orders WHERE done_at IS NULL") == []
         return web, await states(db_path)
 
     web, found = run_virtual(main)
     asked = [hit.path for hit in web.web.hits("a.test")]
-    assert (asked.count("/gone"), asked.count("/")) == (2, 1)
+    assert [asked.count(path) for path in ("/robots.txt", "/gone", "/", "/closed")] == [3, 3, 1, 1]
     assert {state for state, _ in found.values()} == {"fetched"}
+    assert asyncio.run(violations(db_path, RobotsSettings())) == [], "no page under a copy that the order ended"
 
 
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 12))])

@@ -925,22 +925,35 @@ UNION ALL SELECT 'links', count(*) FROM link
 UNION ALL SELECT 'requests', count(*) FROM request WHERE was_sent(error_kind) = 1
 UNION ALL SELECT 'sites', count(*) FROM site;
 
--- name: add_visited_pages
--- Add pages that have no row yet. The tempo of a page without document state is 1.
+-- name: visited_pages
+-- Pages that have no row yet. The tempo of a page without document state is 1.
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
   'its first revisit' FROM (SELECT p.url_id, p.fetched_at, CASE p.document_state WHEN 'STATIC' THEN :static_tempo
     WHEN 'DYNAMIC' THEN :dynamic_tempo ELSE CAST(1 AS double precision) END AS tempo FROM page p) AS n
-WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.url_id) ON CONFLICT DO NOTHING;
+WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.url_id)
 
--- name: add_visited_others
--- Add redirects and sitemaps: as add_visited_pages, with the current time in place of the visit's.
+-- name: visited_others
+-- Redirects and sitemaps: as visited_pages, with the current time in place of the visit's.
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo, 'its first revisit' FROM (
-  SELECT id, CAST(:static_tempo AS double precision) AS tempo FROM url  -- by the index url_out
+SELECT url_id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo, 'its first revisit' FROM (
+  SELECT id AS url_id, CAST(:static_tempo AS double precision) AS tempo FROM url  -- by the index url_out
   WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
   UNION ALL SELECT id, :dynamic_tempo FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected')) AS n
-WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id) ON CONFLICT DO NOTHING;
+WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.url_id)
+
+-- name: add_visited_pages
+statement(visited_pages) ON CONFLICT DO NOTHING;
+
+-- name: add_visited_others
+statement(visited_others) ON CONFLICT DO NOTHING;
+
+-- name: add_visited_pages_of
+-- Of a JSON list of URLs.
+statement(visited_pages) AND n.url_id in_numbers(:numbers) ON CONFLICT DO NOTHING;
+
+-- name: add_visited_others_of
+statement(visited_others) AND n.url_id in_numbers(:numbers) ON CONFLICT DO NOTHING;
 
 -- name: note_states
 -- Remember the state of a JSON list of URLs before they are queued.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crawler.frontier.hints import ASKED_FOR, Hint, HintCounts, HintKind, Refusal, folder_of, usable, with_folders
@@ -82,8 +82,8 @@ class RevisitRows:
 
     # --- planning -----------------------------------------------------------------------------
 
-    async def add_visited(self, settings: RevisitSettings, now: float) -> None:
-        """Add the URLs that were visited by runs without ``--revisit``."""
+    async def add_visited(self, settings: RevisitSettings, now: float, numbers: Collection[int] | None = None) -> None:
+        """Add the URLs that were visited by runs without ``--revisit``; with ``numbers`` only these."""
         terms = {
             "first_s": settings.first_s,
             "watched_s": expected(settings.first_s).watched_s,
@@ -91,8 +91,13 @@ class RevisitRows:
             "dynamic_tempo": TEMPO["DYNAMIC"],
             "min_interval_s": settings.min_interval_s,
         }
-        await self._sql.execute("add_visited_pages", **terms)
-        await self._sql.execute("add_visited_others", now=now, **terms)
+        if numbers is None:
+            await self._sql.execute("add_visited_pages", **terms)
+            await self._sql.execute("add_visited_others", now=now, **terms)
+            return
+        only = json.dumps(list(numbers))
+        await self._sql.execute("add_visited_pages_of", numbers=only, **terms)
+        await self._sql.execute("add_visited_others_of", numbers=only, now=now, **terms)
 
     async def queue_due(self, settings: RevisitSettings, now: float, since: float, *, hinted_only: bool) -> list[int]:
         """Queue the URLs that are due and not visited since ``since``, within the budget; returns their numbers."""
@@ -219,16 +224,24 @@ class RevisitRows:
     # --- hints --------------------------------------------------------------------------------
 
     async def apply_hints(
-        self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None, most_new: int | None = None
+        self,
+        hints: Iterable[Hint],
+        now: float,
+        refusal: Refusal | None = None,
+        most_new: int | None = None,
+        settings: RevisitSettings | None = None,
     ) -> tuple[HintCounts, set[int]]:
         """Bring revisits forward. If ``refusal`` gives the scope, also store new URLs: at most ``most_new``.
 
+        With ``settings``, those of visited URLs are added before.
         Returns the counts of the hints, and the groups that have new work.
         """
         latest, touched = usable(hints, now), set[int]()
         known = await self._offers.numbers([hint.url for hint in latest])
         latest, folders = await self._with_folders(latest, known)
         known |= folders
+        if settings is not None:
+            await self.add_visited(settings, now, known.values())
         new = over = 0
         if refusal is not None:
             fresh = [hint.url for hint in latest if hint.url not in known and hint.kind is not HintKind.GONE]
@@ -311,7 +324,8 @@ class Revisits(StoreSection):
         ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
         """
         async with self._writing():
-            await self._revisits.add_visited(settings, now)
+            if not hinted_only:  # else apply_hints has added them
+                await self._revisits.add_visited(settings, now)
             numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
             await self._readiness.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
@@ -331,7 +345,6 @@ class Revisits(StoreSection):
         budget.
         """
         async with self._writing():
-            await self._revisits.add_visited(settings, now)
-            counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new)
+            counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new, settings)
             await self._readiness.refresh(touched)
         return counts
