@@ -242,7 +242,7 @@ class Ledger(NamedTuple):
         commands = [
             self._command(command, batch)
             for command, found in urls.items()
-            for batch in ([["SEED"]] if command == WHY else _batches(list(dict.fromkeys(found))))
+            for batch in ([["SEED"]] if command == WHY and len(found) > 1 else _batches(list(dict.fromkeys(found))))
         ]
         yield others, commands
 
