@@ -72,7 +72,8 @@ class Robot(Stored):
     # --- what is known ------------------------------------------------------------------------
 
     def all_due(self) -> None:
-        """Make every page due for a revisit."""
+        """Make every page due for a revisit. A run with revisits adds those that no hint has named, due later."""
+        assert self.crawl("--revisit") == []
         connection = sqlite3.connect(self.db)
         with connection:
             connection.execute("UPDATE revisit SET due_at = 0, not_before = 0")
