@@ -130,7 +130,7 @@ WHERE started_at > coalesce((SELECT max(drawn_at) FROM sample_draws), 0) ORDER B
 -- The politeness groups with queued URLs that no limit holds back, those that need longest first. queued is the sum over
 -- the group's sites, at most :per_site pages each, those fetched included; revisits are not limited, and count in full.
 -- room is the number of pages that the limit still lets through on these sites, with URLs that are not known yet.
--- waits_until is that of the first site, failing_since and robots_status those of a site whose robots.txt is awaited.
+-- waits_until is that of the first site. If the robots.txt of every site is awaited, failing_since is that of the first.
 SELECT g.politeness_group AS name, g.next_at, g.pause_s, g.usual_s, max(s.crawl_delay_s) AS crawl_delay_s,
   sum(CASE WHEN f.queued - f.revisits <= coalesce(s.max_pages, :per_site) - s.fetched THEN f.queued
     WHEN s.fetched < coalesce(s.max_pages, :per_site) THEN coalesce(s.max_pages, :per_site) - s.fetched + f.revisits
@@ -139,8 +139,8 @@ SELECT g.politeness_group AS name, g.next_at, g.pause_s, g.usual_s, max(s.crawl_
     ELSE 0 END + f.revisits)) AS room,
   count(*) AS sites, max(f.last_due_at) AS last_due_at, min(f.first_due_at) AS first_due_at,
   min(CASE WHEN s.robots_until > s.rests_until THEN s.robots_until ELSE s.rests_until END) AS waits_until,
-  min(CASE WHEN s.robots_until > :now THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since,
-  max(CASE WHEN s.robots_until > :now THEN r.status END) AS robots_status
+  CASE WHEN min(s.robots_until) > :now THEN min(coalesce(r.failing_since, r.fetched_at)) END AS failing_since,
+  max(r.status) AS robots_status
 FROM (SELECT site_id, count(*) AS queued, sum(is_revisit) AS revisits, max(due_at) AS last_due_at,
     min(due_at) AS first_due_at
   FROM frontier_by_id GROUP BY site_id) f
