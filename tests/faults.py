@@ -146,13 +146,13 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
     wrong += map(str, judge.violations(web.log, manners))
     # A request that is broken off, because the worker has lost its lease, may not have reached the server.
     logged, answered = (
-        int(server.psql(f"SELECT count({what}) FROM request", server.name_in(url))) for what in ("*", "status")
+        int(server.psql(f"SELECT count({what}) FROM request", database=server.name_in(url))) for what in ("*", "status")
     )
     if kind != "killed" and not answered <= len(web.log) <= logged:
         wrong.append(f"{len(web.log)} requests, of which {logged} are logged, {answered} with an answer")
     if wrong:
         wrong += [path.read_text() for path in sorted(folder.glob("said-*")) if path.stat().st_size]
-    lost = server.psql("SELECT count(*) FROM worker WHERE ended_by = 'lease ran out'", server.name_in(url))
+    lost = server.psql("SELECT count(*) FROM worker WHERE ended_by = 'lease ran out'", database=server.name_in(url))
     return Disturbed(faults, int(lost), wrong)
 
 
@@ -160,8 +160,8 @@ def wait_for_workers(server: Cluster, url: str) -> None:
     """Wait until all workers have joined the crawl: before that, faults have no effect."""
     deadline = time.monotonic() + _END_S
     while time.monotonic() < deadline:
-        made = server.psql("SELECT to_regclass('worker') IS NOT NULL", server.name_in(url)).strip() == "t"
-        if made and int(server.psql("SELECT count(*) FROM worker", server.name_in(url))) >= WORKERS:
+        made = server.psql("SELECT to_regclass('worker') IS NOT NULL", database=server.name_in(url)).strip() == "t"
+        if made and int(server.psql("SELECT count(*) FROM worker", database=server.name_in(url))) >= WORKERS:
             return
         time.sleep(0.05)
 
