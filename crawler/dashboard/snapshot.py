@@ -13,7 +13,7 @@ from crawler.dashboard.metrics import SUCCESSES
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
-from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached
 from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
@@ -21,7 +21,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.location import is_url, store_name
 from crawler.store.rows import Beat
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -162,7 +162,11 @@ class SnapshotReader:
         found: dict[str, dict[str, Any]] = {}
         settings = await stored_settings(self._store) or Settings()
         has_all_pages = await page_limit_reached(self._store, settings)
-        bounds = {"now": now, "most_queued": _MAX_QUEUED, "pages_per_site": pages_per_site(settings)}
+        bounds = {
+            "now": now,
+            "most_queued": _MAX_QUEUED,
+            "pages_per_site": unlimited(settings.limits.max_pages_per_site),
+        }
         selections = {"claimed": _SITES, "next": _SITES, "last": _LAST_SITES, "held": _LAST_SITES}
         for selection, limit in selections.items():
             groups = f"{selection}_groups"

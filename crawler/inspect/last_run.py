@@ -1,7 +1,4 @@
-"""What the last run says of itself: when it was seen last, whether it waits for room on a disk, why it ended.
-
-Its limits on pages keep queued URLs from being requested.
-"""
+"""Facts of the last run: its last sign of life, its wait for room on a disk, its end, its limit on pages."""
 
 from __future__ import annotations
 
@@ -17,26 +14,16 @@ from crawler.store.statements import load_statements
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_UNLIMITED = 1 << 62
-
+#: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
+SILENT_S = 15.0
 #: A condition on the site ``s`` of the group ``g``, over the views by number: no queued URL of it may be claimed.
 AT_LIMIT = load_statements("crawler.inspect")["at_limit"]
-
-
-def pages_per_site(settings: Settings) -> int:
-    """The limit on the pages of a site, as a parameter of a statement."""
-    most = settings.limits.max_pages_per_site
-    return _UNLIMITED if most is None else most
 
 
 async def page_limit_reached(store: Store, settings: Settings) -> bool:
     """Whether the crawl has all the pages that ``settings`` allow."""
     most = settings.limits.max_pages
     return most is not None and await store.fetched_count() >= most
-
-
-#: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
-SILENT_S = 15.0
 
 
 def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:

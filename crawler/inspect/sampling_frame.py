@@ -11,13 +11,12 @@ from crawler.formatting import many
 from crawler.frontier.sample_design import Method
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _SITES_SHOWN = 5
-_NO_LIMIT = 1 << 62
 
 _SQL = load_statements("crawler.inspect")
 
@@ -56,7 +55,7 @@ async def open_frame(store: Store, now: float) -> OpenFrame | None:
     if draw is not None and draw.stands:
         return None
     depth = settings.limits.max_depth
-    bounds = {"held_from": _NO_LIMIT if depth is None else depth}
+    bounds = {"held_from": unlimited(depth)}
     (count,) = await store.query(_SQL["count_frame_waits"], bounds)
     rows = await store.query(_SQL["frame_waits"], bounds | {"limit": _SITES_SHOWN})
     closes_at = await frame_answered_at(store, now) + settings.sample.frame_patience_s

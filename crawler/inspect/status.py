@@ -15,7 +15,7 @@ from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached
 from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
@@ -30,7 +30,7 @@ from crawler.settings.stored import stored_settings
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.rows import Beat, Counts, Waiting
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -98,7 +98,7 @@ async def read_status(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
     settings = await stored_settings(store) or Settings()
-    per_site = pages_per_site(settings)
+    per_site = unlimited(settings.limits.max_pages_per_site)
     largest = _SQL["largest_sites"].format(at_limit=AT_LIMIT)
     sites = await store.query(largest, {"limit": _SITES_SHOWN, "pages_per_site": per_site})
     if crawl_at_limit := await page_limit_reached(store, settings):

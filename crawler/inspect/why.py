@@ -20,7 +20,7 @@ from crawler.formatting import counted, duration, many, size
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.frontier.site_settings import rule_for
-from crawler.inspect.last_run import AT_LIMIT, low_disk, page_limit_reached, pages_per_site
+from crawler.inspect.last_run import AT_LIMIT, low_disk, page_limit_reached
 from crawler.inspect.refusing import is_refusing, refusal_advice, refusal_sentence
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame
@@ -38,7 +38,7 @@ from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.location import db_argument
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 from crawler.url import host_of, split
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
 
 async def _site(store: Store, site: str, settings: Settings) -> dict[str, Any] | None:
     sql = _SQL["site"].format(at_limit=AT_LIMIT)
-    rows = await store.query(sql, {"site": site, "pages_per_site": pages_per_site(settings)})
+    rows = await store.query(sql, {"site": site, "pages_per_site": unlimited(settings.limits.max_pages_per_site)})
     return rows[0] if rows else None
 
 

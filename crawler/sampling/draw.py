@@ -13,14 +13,13 @@ from scipy.sparse import csr_array
 from crawler.frontier.sample_design import Design, Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import undirected, walk
 from crawler.store.rows import SampleDraw, SampleRow
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.sampling")
 
-_NO_LIMIT = 1 << 62
 _UNNAMED = Design()
 
 
@@ -42,12 +41,8 @@ async def draw(
 ) -> None:
     """Draw a sample of all known URLs, and replace the one in the store. ``design`` is recorded with the draw."""
     assert settings.size is not None
-    deepest = _NO_LIMIT if max_depth is None else max_depth
-    limits = {
-        "deepest": deepest,
-        "held_from": deepest,
-        "pages_per_site": _NO_LIMIT if pages_per_site is None else pages_per_site,
-    }
+    deepest = unlimited(max_depth)
+    limits = {"deepest": deepest, "held_from": deepest, "pages_per_site": unlimited(pages_per_site)}
     frame, cut = array("q"), set[str]()
     sampler = Sampler(
         settings.size, settings.seed, share=settings.share, sites=settings.sites, sites_by=settings.sites_by

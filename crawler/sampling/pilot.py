@@ -13,13 +13,12 @@ from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.location import shown
 from crawler.store.rows import SampleDraw
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.sampling")
-_NO_LIMIT = 1 << 62
 _COUNTS = ("drawn_urls", "drawn_requests", "requests")
 
 
@@ -66,8 +65,7 @@ async def read_pilot(store: Store, variables: Mapping[str, Variable], now: float
     draw, settings = await store.samples.drawn(), await stored_settings(store)
     if draw is None or settings is None:
         raise UsageError(f"{shown(store.name)} holds no sample, so it is no pilot")
-    held_from = _NO_LIMIT if draw.held_from is None else draw.held_from
-    rows = await store.query(_SQL["pilot_sites"], {"held_from": held_from})
+    rows = await store.query(_SQL["pilot_sites"], {"held_from": unlimited(draw.held_from)})
     (runs,) = await store.query(_SQL["pilot_runs"])
     urls, of_drawn, requests = (sum(int(row[name]) for row in rows) for name in _COUNTS)
     drawn = await drawn_of(store, draw, variables, now)

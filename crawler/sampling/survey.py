@@ -27,7 +27,7 @@ from crawler.sampling.seed_groups import SeedGroup, groups_of
 from crawler.sampling.variables import Value, Variable, opened, values_of, variable_of
 from crawler.store.location import db_argument
 from crawler.store.rows import SampleDraw
-from crawler.store.statements import load_statements
+from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -40,7 +40,6 @@ _EXCLUDED = {
 }
 _NO_VALUE = "(no value)"
 _MAX_LISTED = 8  # statuses, and languages
-_NO_LIMIT = 1 << 62
 SOFT_404 = "soft_404"
 #: The names of the quantities of every sample, and the label of one of them.
 _NAMES = ("disallowed", "answer", SOFT_404, "size", "links", "language", "links per page")
@@ -445,7 +444,7 @@ class _Wave:
         """The sample ``draw``. The limit on the pages of a site is that of the last crawl."""
         run = await store.last_run()
         limit = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None
-        rows = await store.query(_SQL["drawn"], {"pages_per_site": _NO_LIMIT if limit is None else limit})
+        rows = await store.query(_SQL["drawn"], {"pages_per_site": unlimited(limit)})
         return cls(store, draw, [{**row, "outcome": _outcome(row)} for row in rows], now)
 
     def sample(self, rows: Sequence[Mapping[str, Any]]) -> Sample:

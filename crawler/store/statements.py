@@ -24,8 +24,15 @@ from typing import Any, Protocol
 #: What a store says of a statement of the user that does more than read the views.
 ONLY_READS = "a query only reads the store; begin it with SELECT, and read the views of docs/store.md"
 
+_UNLIMITED = 1 << 62
+
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+
+
+def unlimited(limit: int | None) -> int:
+    """``limit`` as a parameter of a statement, which compares a number with it; ``None`` is no limit."""
+    return _UNLIMITED if limit is None else limit
 
 
 def read_sql(package: str, file: str) -> str:

@@ -34,12 +34,13 @@ from crawler.store.rows import (
 )
 from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, Offers, merge_sitemap_facts
-from crawler.store.sql.readiness import Readiness, unlimited
+from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import RevisitRows, seen_from
 from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
+from crawler.store.statements import unlimited
 from crawler.url import ROBOTS_PATH, registered_domain, split
 
 if TYPE_CHECKING:

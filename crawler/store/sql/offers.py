@@ -18,8 +18,8 @@ from crawler.frontier.site_settings import SiteRule, rule_for
 from crawler.model import Kind, State
 from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
-from crawler.store.sql.readiness import unlimited
 from crawler.store.sql.tables import StoreStatements
+from crawler.store.statements import unlimited
 from crawler.url import host_of, registered_domain, split
 
 _LOG = logging.getLogger("crawler.store")

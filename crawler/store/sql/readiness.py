@@ -5,14 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from crawler.store.statements import Statements
-
-_UNLIMITED = 1 << 62
-
-
-def unlimited(limit: int | None) -> int:
-    """``limit`` as a parameter of a statement."""
-    return _UNLIMITED if limit is None else limit
+from crawler.store.statements import Statements, unlimited
 
 
 class Readiness:

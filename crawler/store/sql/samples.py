@@ -8,8 +8,9 @@ from crawler.reasons import ReasonCode
 from crawler.store.retrying import retrying
 from crawler.store.rows import SampleDraw, SampleRow
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness, unlimited
+from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.section import Access, StoreSection
+from crawler.store.statements import unlimited
 
 _FRAME_AT_ONCE = 50_000
 
