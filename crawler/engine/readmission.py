@@ -42,7 +42,7 @@ async def readmit(store: Store, scope: Scope, codes: Collection[ReasonCode]) -> 
 
 
 async def decide_again(store: Store, scope: Scope, number: int) -> None:
-    """Queue a URL that robots.txt closed, or another rule that is applied at its turn."""
+    """Queue a URL that robots.txt, or another rule that is applied at its turn, has excluded."""
     rows = await store.excluded(number - 1, 1)
     await _lift(store, scope, _AT_ITS_TURN, [row for row in rows if row[0] == number])
 
@@ -51,9 +51,9 @@ async def _lift(
     store: Store, scope: Scope, codes: Collection[ReasonCode], rows: Iterable[tuple[int, str, ReasonCode, int, bool]]
 ) -> int:
     again, blocked = [], []
-    for number, url, code, depth, itself in rows:
+    for number, url, code, depth, is_asked_for in rows:
         if code in codes:
-            refusal = scope.refusal(url, depth, is_seed=itself)
+            refusal = scope.refusal(url, depth, is_seed=is_asked_for)
             if refusal is None:
                 again.append(number)
             elif refusal.code is ReasonCode.BLOCKED:  # no other rule refuses it

@@ -239,7 +239,7 @@ class RobotsCache:
 
     def _is_wanted_anew(self, site: ClaimedSite, copy: RobotsCopy) -> bool:
         """Whether the operator wants a newer copy. Sites without a usable answer, or with a wall, are left alone."""
-        is_left_alone = copy.action is RobotsAction.DEFER or copy.status == "wall"
+        is_left_alone = copy.action is RobotsAction.DEFER or copy.status == ErrorKind.WALL
         return not is_left_alone and copy.fetched_at < self.wanted_anew.get(site.name, 0.0)
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:

@@ -10,8 +10,9 @@ from crawler.frontier.decide import Outcome
 from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.rows import CommitBatch, CommitResult, SiteNews
-from crawler.store.sql.commit import Committer, Row
+from crawler.store.sql.commit import Committer
 from crawler.store.sql.readiness import Readiness
+from crawler.store.sql.tables import Row
 
 
 class PostgresReadiness(Readiness):

@@ -39,7 +39,7 @@ from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store
-from crawler.store.sql.tables import tables
+from crawler.store.sql.tables import Row, tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
 
@@ -153,7 +153,7 @@ class PostgresStore(Store):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def _commit(self, batch: CommitBatch, contents: dict[str, list[dict[str, object]]]) -> CommitResult:
+    async def _commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
         # The pages of a site have the same answer, so most commits need no new one.
         answers = [row for row in contents["answer"] if row["id"] not in self._answers]
         if any((contents | {"answer": answers}).values()):
@@ -224,7 +224,7 @@ class PostgresStore(Store):
             await self._sql.fetch("notify", channel=_CHANNEL)
 
     @retrying
-    async def _put(self, contents: dict[str, list[dict[str, object]]]) -> None:
+    async def _put(self, contents: dict[str, list[Row]]) -> None:
         """Store contents in a transaction of their own: they belong to no group."""
         async with self._writing():
             await self._committer.put_contents(contents)

@@ -37,7 +37,7 @@ from crawler.store.sql.offers import FoundOffer, Offers, merge_sitemap_facts
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import RevisitRows, seen_from
 from crawler.store.sql.site_rows import claimed_site, refuted_of
-from crawler.store.sql.tables import StoreStatements
+from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import unlimited
@@ -51,7 +51,6 @@ _MANY_GROUPS = 4000  # beyond this number of groups their distribution among wor
 _NOT_IN_THIS_RUN = 1e11
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
-Row = dict[str, object]  # the parameters of a statement
 _LINK = ("source", "target", "anchor", "rel", "follow")  # tuples: a page has dozens of links, and a mapping costs more
 LinkRow = tuple[int, int, str, str, int]
 

@@ -14,12 +14,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from crawler.model import NO_ANSWER, AnswerFacts, Preference, TlsFacts
+from crawler.store.sql.tables import Row
 
 if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome
     from crawler.store.rows import RequestRow
-
-Row = dict[str, object]
 
 
 def _number_of(content: str) -> int:

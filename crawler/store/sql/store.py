@@ -52,7 +52,7 @@ from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access
 from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
-from crawler.store.sql.tables import StoreStatements
+from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.sql.wrong_clock import set_right
@@ -400,7 +400,7 @@ class Store(ABC):
         bodies = bodies_of(batch)
         stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
         is_here = self.bodies.location is None
-        contents: dict[str, list[dict[str, object]]] = {
+        contents: dict[str, list[Row]] = {
             "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
             "preference_set": set_rows(batch.outcomes),
             "answer": answer_rows(batch.outcomes),
@@ -408,7 +408,7 @@ class Store(ABC):
         return await self._commit(batch, contents)
 
     @retrying
-    async def _commit(self, batch: CommitBatch, contents: dict[str, list[dict[str, object]]]) -> CommitResult:
+    async def _commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
         """Store a batch, with the rows that it names by their content, by table."""
         async with self._writing():
             await self._workers.renew(batch, batch.now)

@@ -23,6 +23,7 @@ _COMMA = re.compile(r",\s*(?![^()]*\))")  # outside of brackets
 _BY_SHA256 = {"page": ("body_id", "body"), "robots_copy": ("text_id", "robots_text")}
 
 Dialect = Literal["sqlite", "postgres"]
+Row = dict[str, object]  # values by the names of columns or parameters
 #: What an insert does with a row whose key the table has: "kept" leaves the old row, "replaced" takes the new columns.
 #: None: that is an error.
 Known = Literal["kept", "replaced"] | None
@@ -80,15 +81,16 @@ class StoreStatements(Statements):
         No row replaces one with a greater value in the column ``newest``.
         """
         rest = iter(rows)
-        for first in rest:  # without rows there is nothing to execute
-            names = columns or getattr(first, "_fields", None) or tuple(first)
-            sql = insert_statement(self._dialect, table, names, known, newest, named=isinstance(first, Mapping))
-            await self._db.executemany(sql, chain([first], rest))
+        if (first := next(rest, None)) is None:
+            return
+        names = columns or getattr(first, "_fields", None) or tuple(first)
+        sql = insert_statement(self._dialect, table, names, known, newest, named=isinstance(first, Mapping))
+        await self._db.executemany(sql, chain([first], rest))
 
     async def update(self, table: str, rows: Iterable[Mapping[str, object]], key: str = "id") -> None:
         """Set the columns of the rows with these values in the column ``key``."""
         rest = iter(rows)
-        for first in rest:
+        if (first := next(rest, None)) is not None:
             await self._db.executemany(_update(self._dialect, table, tuple(first), key), chain([first], rest))
 
     async def delete(self, table: str, column: str, values: Iterable[object]) -> None:
