@@ -7,7 +7,8 @@ import os
 from crawler.clock import SystemClock, boot_s
 from crawler.dataset.objects import Objects
 
-#: The clocks of two processes that have looked differ by no more, in seconds, unless the storage was very slow.
+#: By how much the clocks of two processes differ at most after both have looked, in seconds, unless the storage was
+#: very slow.
 DIFFER_S = 2.0
 _LOOKS = 3
 _WHOLE_SECONDS = 1.0

@@ -1,7 +1,7 @@
 """The names and the records of the objects of a dataset.
 
 ``LOCATION/dataset.json``               the settings, the seeds and the number of buckets
-``clocks/ID``                           of no content, and for a moment: a process reads when the storage has written it
+``clocks/ID``                           empty, deleted at once: a process reads at what time the storage wrote it
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively

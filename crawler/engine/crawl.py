@@ -52,8 +52,8 @@ class RunInputs:
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
-    the pages that it holds back when nothing else is left. The crawl pauses
-    while a disk has less free space than ``reserve``. ``write_ahead`` gets the news of a commit before the store does.
+    the pages that it holds back when nothing else is left. The crawl pauses while a disk has less free space than
+    ``reserve``. ``write_ahead`` gets the news of a commit before the store does.
     """
 
     store: Store

@@ -149,7 +149,7 @@ class OperatorListener:
     async def _add(self, order: Order, since: float) -> None:
         """Make a URL a seed, and queue it, also if it failed, was visited or was closed before.
 
-        It may widen the scope.
+        The new seed may widen the scope.
         """
         # By then the scope of each worker is wider.
         await self._context.clock.sleep(since + 2 * _POLL_EVERY_S - self._context.clock.now())

@@ -120,9 +120,8 @@ class RobotsCache:
         """The copy that applies to ``site`` now, requested if the one known has run out; or the URL that it waits for.
 
         When a new copy is committed, ``site`` obeys it. ``hops`` is the number of redirects that led to the site.
-        Cancellation leaves the copy known before in force. Raises
-        :class:`crawler.errors.StoreError`, :class:`crawler.engine.gate.Blocked` and
-        :class:`crawler.engine.gate.GivenBack`.
+        Cancellation leaves the copy known before in force. Raises :class:`crawler.errors.StoreError`,
+        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GivenBack`.
         """
         await self.main_sites.catch_up(site.name)
         if site.target is not None:

@@ -54,8 +54,7 @@ class ExportOptions:
 
     ``table`` is a view, ``where`` an SQL condition on its columns. ``add`` adds to the table of pages their bodies
     ("body"), their texts without navigation and the like ("text"), and the languages that a classifier sees in them
-    ("language").
-    ``allowed_for`` leaves out pages, and links of pages, that refuse one of these uses
+    ("language"). ``allowed_for`` leaves out pages, and links of pages, that refuse one of these uses
     (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``chunk`` writes the texts in
     chunks of at most this many characters instead of the table, one a line (JSON Lines). ``since`` is the number of a
     run: the file, in a folder, gets the rows that later runs have added.

@@ -50,8 +50,8 @@ async def write_sitemap(job: Job) -> None:
     """Write one file, or an index and several files beside it: each within the limits of the protocol, and of one site.
 
     The files of several sites have the names ``OUT-HOST.xml``, several files of a site ``OUT-1.xml`` or
-    ``OUT-HOST-1.xml``. The index expects them at the root of their sites, because a sitemap speaks for the
-    host that serves it. A file replaces another only when all are written.
+    ``OUT-HOST-1.xml``. The index expects them at the root of their sites, because a sitemap speaks for the host that
+    serves it. A file replaces another only when all are written.
     """
     judged = job.sql("judged_for_sitemap")
     for row in await job.store.query(job.sql("not_in_sitemap", judged=judged)):

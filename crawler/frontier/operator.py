@@ -46,9 +46,8 @@ class Command(StrEnum):
 class Order:
     """One order, given at ``asked_at``. Orders take effect in the sequence of their numbers. Times in epoch seconds.
 
-    ``name`` is that of :meth:`Command.name_of`. ``run_id`` is the only run that an order to stop
-    affects. ``done_at`` is the time at which a crawl had carried out the order. ``because`` is why, in the operator's
-    words.
+    ``name`` is that of :meth:`Command.name_of`. ``run_id`` is the only run that an order to stop affects. A crawl
+    had carried out the order at ``done_at``. ``because`` is the operator's reason.
     """
 
     id: int

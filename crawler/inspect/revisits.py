@@ -55,7 +55,7 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
 
 
 async def count_revisits(store: Store, now: float) -> dict[str, Any]:
-    """How many URLs are revisited, are queued, and are due beside these; and when the first of the rest is due."""
+    """How many URLs have revisits, how many of them are queued or due, and when the first of the others is due."""
     (row,) = await store.query(_SQL["count_revisits"], {"now": now})
     return row
 

@@ -95,7 +95,7 @@ class Driver:
         return at_their_limit(settings.limits, settings.politeness, queued) if queued else RunEnd(EndCode.DONE)
 
     def _require_results(self) -> None:
-        """Raise :class:`StoreError` if no task had a result, again and again."""
+        """Raise :class:`StoreError` if no task had a result in the last rounds."""
         last = self.manifests[-MOST_IN_VAIN:]
         if len(last) == MOST_IN_VAIN and not any(manifest.parts for manifest in last):
             raise StoreError(
@@ -131,7 +131,7 @@ class Driver:
         return not self._stopped.is_set()
 
     async def _work(self, plan: Plan) -> bool:
-        """Have the tasks done, until the round may be committed. False if a stop came while tasks were unfinished."""
+        """Wait until the round may be committed. Returns false if a stop was requested while tasks were unfinished."""
         closed, writers = asyncio.Event(), Writers(self._dataset, plan.round)
         async with required_task(self._run_tasks(plan, closed)):
             while not closed.is_set() or await asyncio.to_thread(self._dataset.unfinished, plan.round) != set():

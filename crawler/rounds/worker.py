@@ -143,7 +143,7 @@ class Worker:
         self._end = self._end or end
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Do ``work`` again and again. Slow storage delays one kind of work, and not the others."""
+        """Do ``work`` every so many seconds. Each kind of work has a task, so slow storage delays that kind only."""
         while True:
             await self._clock.sleep(seconds)
             await work()

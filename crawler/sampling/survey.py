@@ -536,7 +536,7 @@ class _Wave:
                 yield _Part(name, whole.among(labels == label), size)
                 continue
             (draws,) = np.nonzero(labels == label)
-            given = [  # the site, if sites were drawn first
+            given = [  # conditional on the site, if sites were drawn first
                 {**row, "probability": row["probability"] / row["site_probability"], "site_probability": 1.0}
                 for row in (self.rows[place] for place in draws.tolist())
             ]

@@ -1,10 +1,10 @@
 """Parses a query, and writes it as an FTS5 expression (https://www.sqlite.org/fts5.html, section 3).
 
 A query consists of ``word`` (:mod:`crawler.search.vocabulary` adds its forms), ``wor*``, ``"a phrase"``, ``-word``, and
-``-"a phrase"``. A word that contains punctuation is a phrase of its parts; C++, C# and .NET are
-words. ``--no-ff``, ``-9``, ``@media`` and ``__init__`` are words with their signs if the index knows them so. Else the
-signs are ignored, and ``-word`` excludes pages if it stands beside other words. The expression quotes all input, so it
-has no syntax of the user.
+``-"a phrase"``. A word that contains punctuation is a phrase of its parts; C++, C# and .NET are words. ``--no-ff``,
+``-9``, ``@media`` and ``__init__`` are words with their signs if the index knows them so. Else the signs are ignored,
+and ``-word`` excludes pages if it stands beside other words. The expression quotes all input, so it has no syntax of
+the user.
 """
 
 from __future__ import annotations

@@ -233,8 +233,8 @@ class RevisitRows:
     ) -> tuple[HintCounts, set[int]]:
         """Bring revisits forward. If ``refusal`` gives the scope, also store new URLs: at most ``most_new``.
 
-        With ``settings``, those of visited URLs are added before.
-        Returns the counts of the hints, and the groups that have new work.
+        With ``settings``, the revisits of visited URLs that have none are added first. Returns the counts of
+        the hints, and the groups that have new work.
         """
         latest, touched = usable(hints, now), set[int]()
         known = await self._offers.numbers([hint.url for hint in latest])
