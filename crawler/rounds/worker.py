@@ -1,5 +1,7 @@
 """One process that works on a round: ``python -m crawler.rounds.worker DATASET ROUND``.
 
+Without a round, it works on those that a driver names, and keeps its connections and parsers between them.
+
 It claims one task after the other, and crawls some of them at the same time over the same connections and parsers. Any
 number of these processes, on any machines that reach the dataset, work on a round together.
 """
@@ -9,14 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import secrets
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 
 from crawler.cli.logs import set_up_logging
@@ -40,6 +43,7 @@ from crawler.rounds.task import BucketTask
 from crawler.session.crawl_session import fetcher_side
 from crawler.session.hooks import hooks_of
 from crawler.settings.log_records import LogFormat, LogLevel
+from crawler.store.location import shown
 
 _LOG = logging.getLogger("crawler.rounds")
 _LOOK_EVERY_S = 0.25
@@ -202,55 +206,90 @@ class Worker:
             task.written_ahead(found)
 
 
-def work(location: str, number: int, buckets: Collection[int] | None = None, clock: SystemClock | None = None) -> int:
-    """Work on a round of a dataset until no task is left; returns the exit code.
-
-    ``clock`` is that of the driver, if that is known.
-    """
-    dataset = Dataset(Objects(location))
-    plan = dataset.plan(number)
-    if plan is None:
-        raise UsageError(f"{location}: round {number} has no plan")
-    clock = clock or StorageClock(dataset.objects)
-    began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
-    ends_at = began + plan.deadline - clock.now()
-
-    async def run() -> int:
-        settings, codes = dataset.settings, list[int]()
-        lease = Lease(None, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
-        with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
-            async with (
-                fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
-                loop_lag_measured(side.lag, Progress(clock.now())),
-            ):
+async def _work_on(
+    dataset: Dataset, rounds: AsyncGenerator[int, None], clock: SystemClock, buckets: Collection[int] | None = None
+) -> int:
+    """Work on these rounds, each until no task is left; returns the exit code."""
+    settings = dataset.settings
+    lease = Lease(None, clock, settings.fetch.total_timeout_s, ends_at=-math.inf)
+    async with (
+        fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
+        loop_lag_measured(side.lag, Progress(clock.now())),
+        aclosing(rounds) as numbers,
+    ):
+        async for number in numbers:
+            plan = await asyncio.to_thread(dataset.plan, number)
+            if plan is None:
+                raise UsageError(f"{shown(dataset.objects.location)}: round {number} has no plan")
+            began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
+            lease.end_at(began + plan.deadline - clock.now())
+            with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
                 worker = Worker(dataset, plan, side, clock, Path(folder), buckets)
+                with _stopped_by_signals(worker) as stopped_by:
+                    await worker.run()
+            if stopped_by:
+                return STOPPED
+    return 0
 
-                def stop(name: str) -> None:
-                    worker.stop(RunEnd(EndCode.SIGNAL, name))
-                    codes.append(STOPPED)
 
-                for each in (signal.SIGINT, signal.SIGTERM):
-                    try:
-                        asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
-                    except (RuntimeError, ValueError):
-                        break  # not in the main thread: the executor of Spark ends this process itself
-                await worker.run()
-        return codes[0] if codes else 0
+@contextmanager
+def _stopped_by_signals(worker: Worker) -> Iterator[list[str]]:
+    """Let SIGINT and SIGTERM stop the worker while inside; yields the names of those that came."""
+    loop, came = asyncio.get_running_loop(), list[str]()
 
+    def stop(name: str) -> None:
+        worker.stop(RunEnd(EndCode.SIGNAL, name))
+        came.append(name)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    with suppress(RuntimeError, ValueError):  # not in the main thread: the executor of Spark ends this process itself
+        for each in signals:
+            loop.add_signal_handler(each, stop, each.name)
+    try:
+        yield came
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+
+async def _one(number: int) -> AsyncGenerator[int, None]:
+    yield number
+
+
+async def _named_by_driver(clock: SystemClock) -> AsyncGenerator[int, None]:
+    """The rounds that a driver on this machine names on the standard input, until its end.
+
+    A line has the number of a round, and by how much the clock of the driver is ahead of :func:`crawler.clock.boot_s`:
+    ``clock`` follows it. When the work on the round is over, its number is printed.
+    """
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        number, ahead_s = line.split()
+        read_at = boot_s()
+        clock.follow(now := read_at + float(ahead_s), now, read_at)
+        yield int(number)
+        with suppress(OSError):  # the driver was killed
+            sys.stdout.write(f"{int(number)}\n")
+            sys.stdout.flush()
+
+
+def work(location: str, number: int | None = None, buckets: Collection[int] | None = None) -> int:
+    """Work on a round of a dataset, or on all that a driver names, until no task is left; returns the exit code."""
+    dataset = Dataset(Objects(location))
     open_files.raise_limit()
     collect_garbage_seldom()
-    return run_async(run())
+    if number is not None:
+        return run_async(_work_on(dataset, _one(number), StorageClock(dataset.objects), buckets))
+    clock = SystemClock()
+    return run_async(_work_on(dataset, _named_by_driver(clock), clock))
 
 
 def main() -> int:
-    """Run the command; errors of the user and of the storage are one line.
-
-    A driver on this machine adds by how much its clock is ahead of :func:`crawler.clock.boot_s`.
-    """
-    _, location, number, *ahead_s = sys.argv
+    """Run the command; errors of the user and of the storage are one line."""
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
-        return work(location, int(number), clock=SystemClock(float(ahead_s[0])) if ahead_s else None)
+        return work(sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else None)
     except CrawlerError as error:
         tell(f"crawler: {error}")
         return error.exit_code
