@@ -9,7 +9,7 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.location import is_url, names_dataset, require_no_password, require_postgres
+from crawler.store.location import is_url, require_no_dataset, require_no_password, require_postgres
 from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
 from crawler.store.sqlite.orders import give_order
@@ -65,6 +65,7 @@ async def open_store_at(
     Raises :class:`UsageError` if the store cannot be opened, if asyncpg is missing, and for an incomplete copy, unless
     it is opened ``to_copy_into`` it.
     """
+    require_no_dataset(db)
     store: Store
     if is_url(db):
         with _on_postgres(db):
@@ -80,11 +81,6 @@ async def open_store_at(
             clock=clock if isinstance(clock, SystemClock) else None,
         )
     else:
-        if names_dataset(db):
-            raise UsageError(
-                f"{db} is a dataset of `crawler rounds`: `crawler status`, `why`, `audit`, `report`, `rank`, "
-                "`duplicates`, `index`, `search`, `sample` and `export` read it, and this command needs a store"
-            )
         path, own_lease_s = _path(db), lease_s if for_worker else None
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
@@ -105,6 +101,7 @@ async def give_order_to_file(path: str, command: Command, name: str, clock: Cloc
 
     Raises what :func:`crawler.store.sqlite.orders.give_order` raises.
     """
+    require_no_dataset(path)
     return await give_order(_path(path), command, name, clock, because)
 
 
