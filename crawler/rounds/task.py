@@ -31,7 +31,7 @@ from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
-from crawler.settings.stores import open_store
+from crawler.store.open import open_working_copy
 from crawler.store.rows import SiteNews, Waiting
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
 _TRY_AGAIN_S = 5.0
-#: Many engines share a process, and a lost task loses its store whole: so a commit takes more work. With
-#: ``AHEAD_EVERY_S``, the log of a lost task is written after 8 s.
-_COMMITS_RARER = 6.0
+#: Many engines share a process, and a lost task loses its store whole: so commits are rarer. With ``AHEAD_EVERY_S``,
+#: the log of a lost task is written after 8 s.
+_RARER = 6.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
@@ -106,7 +106,7 @@ class BucketTask:
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
         settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
-        store = await open_store(settings, clock=self._clock)
+        store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
             await store.bodies.keep_in(settings.store.bodies)
@@ -119,7 +119,7 @@ class BucketTask:
             scope = await self._begin(store, settings.limits.max_pages_per_site, begun_at)
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
-            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, commits_rarer=_COMMITS_RARER)
+            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
             await wait_for(self._task.asks, store, crawl.outbox)
@@ -245,9 +245,7 @@ class BucketTask:
         for table in _TABLES:
             path = self._folder / f"{table}.parquet"
             rows[table] = await write_table(store, table, self._bucket, number, terms, path)
-            if rows[table]:
-                await asyncio.to_thread(self._dataset.objects.put, part(table, number, self._task.bucket), path)
-                path.unlink()
+        await asyncio.to_thread(self._put_tables, [table for table, count in rows.items() if count])
         await store.delete_outgoing()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
@@ -260,6 +258,11 @@ class BucketTask:
             await asks_of(store, self._task.bucket),
             await answers_to(sorted({*((ask.url, ask.asker) for ask in self._task.asks), *self._permissions}), store),
         )
+
+    def _put_tables(self, tables: list[str]) -> None:
+        for table in tables:
+            key = part(table, self._plan.round, self._task.bucket)
+            self._dataset.objects.put(key, self._folder / f"{table}.parquet")
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
 

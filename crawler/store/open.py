@@ -96,6 +96,18 @@ async def open_store_at(
     return store
 
 
+async def open_working_copy(path: Path, politeness: PolitenessSettings, reconnect_s: float) -> Store:
+    """Open a file that this task alone knows and may lose, and make a store in a new one."""
+    store = await SqliteStore.open(path, politeness, alone=True)
+    try:
+        await store.open_bucket()
+        await store.bodies.open(reconnect_s)
+    except BaseException:
+        await store.close()
+        raise
+    return store
+
+
 async def give_order_to_file(path: str, command: Command, name: str, clock: Clock, because: str = "") -> Order:
     """Give an order to the crawl on the SQLite file at ``path``, which another process may have locked.
 
