@@ -59,7 +59,7 @@ def _with_preferences(command: Callable[..., None]) -> Callable[..., None]:
             if not pattern or any(c.isspace() for c in pattern):
                 raise UsageError(f"{pattern!r}: a pattern must not be empty or contain blanks; write \\s for a blank")
         every = None if latency is None else span_in("--latency", latency)
-        wanted = Preferences(every, exclude or None, include_only or None)
+        wanted = Preferences(latency=every, exclude=exclude or None, include_only=include_only or None)
         command(preferences=wanted, **others)
 
     return with_options

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -187,7 +187,7 @@ async def _cgi(responder: Responder, request: web.Request) -> web.Response:
         return _response(refusal)
     asked = await _asked(request)
     if isinstance(asked, Leave) and request.method != "POST":
-        asked = replace(asked, sure=False)
+        asked = Leave(asked.token)
     answer = await responder.answer(asked, client, may_change=request.method != "HEAD")
     facts = {"request": type(asked).__name__, "client": client.address, "status": answer.status}
     _LOG.info("%s from %s: %d", *facts.values(), extra=facts)
