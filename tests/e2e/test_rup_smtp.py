@@ -60,9 +60,9 @@ class Office:
         finally:
             controller.stop()
 
-    async def sends(self, user: str | None = None, password: str | None = None) -> Outcome:
+    async def sends(self, *login: str) -> Outcome:
         """The outcome for one mail."""
-        mailer = SmtpMailer("localhost", self.port, user=user, password=password)
+        mailer = SmtpMailer("localhost", self.port, login=(login[0], login[1]) if login else None)
         with self.open():
             try:
                 return await mailer.send("rup@a.example", "r@b.example", MAIL)
