@@ -14,7 +14,6 @@ from crawler.rup.protocol.forms import (
     GetIndex,
     GetSequenceNumber,
     ModifyPreferences,
-    Preferences,
     Register,
     Unregister,
     is_address,
@@ -44,15 +43,18 @@ def _path(text: str) -> str:
 PATHS = st.text(max_size=30).map(_path).filter(lambda path: "%2c" not in path.lower())
 CHANGES = st.lists(st.builds(Change, st.sampled_from(ChangeKind), SECONDS, PATHS), max_size=12).map(tuple)
 REPORTS = st.builds(Report, st.integers(0, 10**12), st.just("http://a.example/"), CHANGES)
-WISHES = st.one_of(
-    st.builds(Preferences, st.none() | SPANS, st.none() | PATTERNS, st.none() | st.just(())),
-    st.builds(Preferences, st.none() | SPANS, st.none() | st.just(()), st.none() | PATTERNS),
+NONE = st.none() | st.just(())
+LISTS = st.one_of(st.tuples(st.none() | PATTERNS, NONE), st.tuples(NONE, st.none() | PATTERNS))
+WISHES = st.tuples(st.none() | SPANS, LISTS).map(
+    lambda wish: {"latency": wish[0], "exclude": wish[1][0], "include_only": wish[1][1]}
 )
 ASKED = st.one_of(
-    st.builds(Register, ADDRESSES, WISHES),
+    st.tuples(ADDRESSES, WISHES).map(lambda given: Register(given[0], **given[1])),
     st.builds(Unregister, KEYS, ADDRESSES),
     st.builds(GetSequenceNumber, KEYS, ADDRESSES),
-    st.builds(ModifyPreferences, KEYS, ADDRESSES, st.none() | ADDRESSES, WISHES),
+    st.tuples(KEYS, ADDRESSES, st.none() | ADDRESSES, WISHES).map(
+        lambda given: ModifyPreferences(*given[:3], **given[3])
+    ),
     st.builds(GetIndex, SPANS),
 )
 
@@ -160,7 +162,7 @@ def test_addresses_are_taken_as_they_are(address: str) -> None:
 
 @given(KEYS, st.integers(0, 10**14), st.booleans())
 def test_answers_read_back(key: str, number: int, as_page: bool) -> None:
-    lines = (answers.key_line(key), answers.sequence_number_line(number))
+    lines = (f"RegistrationKey: {key}", f"SequenceNumber={number}")
     key_page, number_page = ((answers.page("x", line) if as_page else line).encode() for line in lines)
     assert answers.read_key(key_page) == key
     assert answers.read_sequence_number(number_page) == number

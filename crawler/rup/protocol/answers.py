@@ -39,32 +39,17 @@ def leave_page() -> str:
     )
 
 
-def key_line(key: str) -> str:
-    """The line of an answer to Register."""
-    return f"RegistrationKey: {key}"
-
-
-def expected_line(*, mailed: bool) -> str:
-    """Say what a robot must do after Register to keep its registration.
-
-    ``mailed``: its address has received a report before.
-    """
-    when = "now: this address has received a report before" if mailed else "when the first report has arrived"
-    return f"Send GetSequenceNumber with this key and your address {when}. Otherwise no more reports follow."
-
-
-def sequence_number_line(number: int) -> str:
-    """The line of an answer to GetSequenceNumber."""
-    return f"SequenceNumber={number}"
-
-
 def read_key(body: bytes) -> str | None:
     """The registration key in an answer to Register; ``None`` if it has none."""
-    match = _KEY.search(unwrap(decode(body[:MAX_BYTES])))
-    return match[1] if match else None
+    return _read(_KEY, body)
 
 
 def read_sequence_number(body: bytes) -> int | None:
     """The sequence number in an answer to GetSequenceNumber; ``None`` if it has none."""
-    match = _NUMBER.search(unwrap(decode(body[:MAX_BYTES])))
-    return int(match[1]) if match else None
+    number = _read(_NUMBER, body)
+    return None if number is None else int(number)
+
+
+def _read(line: re.Pattern[str], body: bytes) -> str | None:
+    match = line.search(unwrap(decode(body[:MAX_BYTES])))
+    return match[1] if match else None

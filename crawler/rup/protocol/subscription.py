@@ -114,8 +114,6 @@ def may_register(offered: FoundInfo, wanted: Preferences, *, elsewhere: bool = F
         return f"RUP-CGI is on another site: {info.cgi}"
     if wanted.latency is not None and info.latencies and wanted.latency.unit not in info.latencies:
         return f"the server offers latencies in units of {', '.join(info.latencies)}, not of {wanted.latency.unit}"
-    if wanted.exclude and wanted.include_only:
-        return "a request may have Exclude or IncludeOnly, not both"
     for name, allowed, patterns in (
         ("Exclude", info.exclude, wanted.exclude),
         ("IncludeOnly", info.include_only, wanted.include_only),
@@ -303,12 +301,3 @@ def recovered(known: Subscription, number: int, *, now: float) -> Subscription:
 def unanswered(known: Subscription, why: str, *, now: float) -> Subscription:
     """The registration if the server does not answer: the robot asks again, later each time."""
     return replace(known, heard_at=now, quiet=known.quiet + 1, unreached=why[:200])
-
-
-def index_of(report: Report | Unreadable, site: str) -> Report | str:
-    """The answer to GetIndex of the server of ``site``, or why it is not one."""
-    if isinstance(report, Unreadable):
-        return f"not an index: {report.why}"
-    if split(report.url_base).site != site:
-        return f"the index of another site: {report.url_base}"
-    return report

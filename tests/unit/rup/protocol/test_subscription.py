@@ -175,18 +175,19 @@ def test_a_robot_registers_only_if_it_knows_the_authentication_and_the_server_ac
     def refusal(wanted: Preferences = ANYTHING, info: RupInfo = INFO, *, elsewhere: bool = False) -> str | None:
         return robot.may_register(FoundInfo(f"{SITE}/rupinfo.txt", 1.0, info), wanted, elsewhere=elsewhere)
 
-    assert refusal(Preferences(Span(2, "day"), ("/a",))) is None
+    assert refusal(Preferences(latency=Span(2, "day"), exclude=("/a",))) is None
     assert refusal(info=replace(INFO, authentifier="kerberos")) is not None
     assert refusal(info=replace(INFO, cgi="http://b.example/rup")) is not None
     assert refusal(info=replace(INFO, cgi="http://b.example/rup"), elsewhere=True) is None
-    assert refusal(Preferences(Span(1, "hour"))) is not None
+    assert refusal(Preferences(latency=Span(1, "hour"))) is not None
     assert refusal(Preferences(exclude=("/b",))) is not None
     assert refusal(Preferences(include_only=("/a",))) is not None
-    assert refusal(Preferences(exclude=("/a",), include_only=("/a",))) is not None
+    with pytest.raises(ValueError, match="not both"):
+        Preferences(exclude=("/a",), include_only=("/a",))
 
 
 def test_preferences_that_are_not_named_stay_and_a_new_list_replaces_the_other() -> None:
-    slower = KNOWN.with_preferences(Preferences(Span(2, "week")))
+    slower = KNOWN.with_preferences(Preferences(latency=Span(2, "week")))
     assert (slower.latency, slower.exclude, slower.include_only) == (Span(2, "week"), ("a", "b"), ())
     only = KNOWN.with_preferences(Preferences(include_only=("c",)))
     assert (only.latency, only.exclude, only.include_only) == (Span(1, "day"), (), ("c",))
