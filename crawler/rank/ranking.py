@@ -35,6 +35,9 @@ class RankingSummary:
     links: int
     sites: int
 
+    def __str__(self) -> str:
+        return f"{many(self.pages, 'page')}, {many(self.links, 'link')}, {many(self.sites, 'site')} ranked"
+
 
 async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
@@ -68,7 +71,7 @@ async def top_sites(store: Store) -> list[dict[str, Any]]:
 
 def render(ranked: RankingSummary, tops: Iterable[Sequence[dict[str, Any]]], console: PrintableConsole) -> None:
     """Print ranks for people: a table for each of ``tops``, with the position and the columns of its rows."""
-    console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
+    console.print(str(ranked))
     for rows in filter(None, tops):
         _render_top(rows, console)
 
