@@ -59,14 +59,9 @@ async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -
     return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 
 
-async def top_pages(store: Store) -> list[dict[str, Any]]:
-    """The 20 pages with the highest PageRank, highest first."""
-    return await store.query(_SQL["top_pages"])
-
-
-async def top_sites(store: Store) -> list[dict[str, Any]]:
-    """The 20 sites with the highest PageRank, highest first."""
-    return await store.query(_SQL["top_sites"])
+async def tops(store: Store) -> list[list[dict[str, Any]]]:
+    """The 20 pages with the highest PageRank, highest first, and the 20 sites."""
+    return [await store.query(_SQL[name]) for name in ("top_pages", "top_sites")]
 
 
 def render(ranked: RankingSummary, tops: Iterable[Sequence[dict[str, Any]]], console: PrintableConsole) -> None:
