@@ -106,6 +106,12 @@ class Index:
 
     def __init__(self, db: aiosqlite.Connection, path: Path) -> None:
         self._db, self.path = db, path
+        self.state: Any = None
+
+    async def read_state(self) -> None:
+        """Read the row ``state``; ``None`` if there is no index of this version."""
+        ((version,),) = await self.query(INDEX["version"])
+        self.state = next(iter(await self.query(INDEX["state"])), None) if version == VERSION else None
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a query; each row maps column names to values."""
@@ -133,7 +139,8 @@ async def open_index(path: Path, seconds: float) -> AsyncIterator[Index]:
         db.row_factory = aiosqlite.Row
         index = Index(db, path)
         await index.query("BEGIN")
-        if await _version(index) != VERSION or not await index.query(INDEX["state"]):
+        await index.read_state()
+        if not index.state:
             raise NoIndex(f"{path}: no search index of this version")
         async with interrupting(db, seconds):
             yield index
@@ -146,21 +153,16 @@ def no_index(error: NoIndex, db: str) -> NoIndex:
     return NoIndex(f"{error}; ", Action(f"crawler index{db_argument(db)}", "crawl.index()"), " builds it")
 
 
-async def _version(index: Index) -> int:
-    ((version,),) = await index.query(INDEX["version"])
-    return int(version)
-
-
 class WritableIndex(Index):
     """The file of an index, open to be changed. A method is one transaction unless it says otherwise."""
 
     async def begin(self, crawl: str) -> None:
         """Begin to bring the index up to date with a crawl. Empties an index of another version or another crawl."""
         async with self.transaction():
-            state = await self.query(INDEX["state"]) if await _version(self) == VERSION else []
-            if not state or state[0]["crawl"] != crawl:
+            await self.read_state()
+            if not self.state or self.state["crawl"] != crawl:
                 await self._make_anew()
-            self._is_changed = not state or bool(state[0]["under_way"])  # since the words were listed
+            self._is_changed = not self.state or bool(self.state["under_way"])  # since the words were listed
             await self.query(INDEX["begin_state"], {"crawl": crawl})
 
     async def _make_anew(self) -> None:
