@@ -122,7 +122,7 @@ def test_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_who_asks_for_ranks_before_there_are_any_is_told_what_to_run(store: Path, tmp_path: Path) -> None:
-    wanted = f"run `crawler rank --db {store}` first"
+    wanted = f"run `crawler refresh-search --db {store}` first"
     assert here("index", "--db", store).code == 0
     for ranked in (False, True):
         for view in ("ranks", "site_ranks"):
