@@ -300,10 +300,10 @@ def test_each_drawn_site_has_estimates_of_its_own(staged: Sampled) -> None:
 def test_the_appendix_repeats_both_stages(staged: Sampled, tmp_path: Path) -> None:
     folder = tmp_path / "appendix"
     assert staged.ask("export appendix", folder).code == 0
-    assert here("audit", "--appendix", folder).code == 0
+    assert here("audit", folder).code == 0
     design = folder / "tables" / "design.csv"
     design.write_text(design.read_text().replace(",2,size", ",1,size"))
-    again = here("audit", "--appendix", folder)
+    again = here("audit", folder)
     assert (again.code, "(0.0, 0.0) by the frame" in again.out) == (1, True), again
 
 
@@ -355,7 +355,7 @@ def test_the_audit_judges_requests_of_a_run_that_had_dropped_the_sample(
     folder = tmp_path / "appendix"
     assert store.ask("export appendix", folder).code == 0
     assert f"The audit found {len(dropped)} violations" in (folder / "README.md").read_text()
-    assert here("audit", "--appendix", folder).code == 1
+    assert here("audit", folder).code == 1
 
 
 # --- revisits -------------------------------------------------------------------------------------
