@@ -46,10 +46,9 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedReport:
-    """The report in a received mail. Nothing in a mail is signed, so ``sender`` and ``date`` prove nothing."""
+    """The report in a received mail. Nothing in a mail is signed, so ``date`` proves nothing."""
 
     report: Report
-    sender: str  # the From field
     message_id: str
     date: float | None  # the Date field, in seconds since the epoch
 
@@ -87,7 +86,6 @@ def read_mail(octets: bytes) -> ReceivedReport | Unreadable:
             at = epoch_s(date.partition("(")[0].strip())  # without a comment
             return ReceivedReport(
                 found,
-                sender=shown(field_of(head, "From")),
                 message_id=shown(field_of(head, "Message-ID")),
                 date=http_date(date) if at is None else at,
             )

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.forms import Agreement, Preferences
-from crawler.rup.protocol.info import FoundInfo, RupInfo, allows_patterns, on_same_site
+from crawler.rup.protocol.info import FoundInfo, RupInfo, allows_patterns
 from crawler.rup.protocol.mail import read_mail
 from crawler.rup.protocol.report import ChangeKind, Report, Unreadable, write_report
 from crawler.rup.protocol.units import UNITS_S, Span, grace_s, span_over
@@ -110,7 +110,7 @@ def may_register(offered: FoundInfo, wanted: Preferences, *, elsewhere: bool = F
     info = offered.info
     if info.authentifier != "none":
         return f"the server requires an unknown authentication: {info.authentifier}"
-    if not elsewhere and not on_same_site(info, offered.url):
+    if not elsewhere and split(info.cgi).site != offered.site:  # it could belong to anybody
         return f"RUP-CGI is on another site: {info.cgi}"
     if wanted.latency is not None and info.latencies and wanted.latency.unit not in info.latencies:
         return f"the server offers latencies in units of {', '.join(info.latencies)}, not of {wanted.latency.unit}"
