@@ -16,6 +16,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from crawler import url
+from crawler.dates import http_date
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import (
     DURATIONS,
@@ -43,7 +44,7 @@ from crawler.model import (
     header_values,
 )
 from crawler.reasons import ErrorKind, ReasonCode
-from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
+from crawler.robots.http_seconds import MAX_SECONDS, delta_seconds, retry_after_s
 from crawler.robots.text import cut_note, notes, octets_read, whole_lines
 from crawler.terminal_text import shown
 
