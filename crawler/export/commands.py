@@ -24,7 +24,7 @@ from crawler.export import FORMATS, MIN_CHUNK, VIEWS, Addition, ExportOptions, E
 from crawler.export import export as export_to
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
-from crawler.store.computed import Computed, behind_sentence
+from crawler.store.computed import REFRESH, Computed, behind_sentence
 from crawler.store.location import db_argument, names_dataset, shown
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def export(
         reasons = counted((reason, n) for reason, n in tally.unread.items())
         tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
     if needed is not None and is_behind is None:
-        tell(f"the view {options.table} is empty: run `{needed.command}{db_argument(db)}` first")
+        tell(f"the view {options.table} is empty: run `{REFRESH}{db_argument(db)}` first")
     elif needed is not None and is_behind:
         tell(behind_sentence({needed: True}, db))
 

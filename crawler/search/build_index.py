@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
+from crawler.formatting import many
 from crawler.page.texts import MainText
 from crawler.search.deduplicate import SQL, plan
 from crawler.search.document import Document
@@ -59,6 +60,10 @@ class IndexSummary:
     changed: int
     removed: int
     unread: int = 0
+
+    def __str__(self) -> str:
+        unread = f"; the text of {many(self.unread, 'page')} was too costly to read" if self.unread else ""
+        return f"{many(self.pages, 'page')} in the index: {self.changed:,} read, {self.removed:,} removed{unread}"
 
 
 async def build_index(
@@ -124,8 +129,8 @@ async def is_complete(db: str, store: Store) -> bool:
     """Whether there is an index of this version and this crawl, and its last build was not interrupted."""
     try:
         async with open_index(await index_path(store, db), _STATE_S) as index:
-            (state,) = await index.query(INDEX["state"])
-            return state["crawl"] == await crawl_of(store) and bool(state["complete"]) and not state["under_way"]
+            is_whole = index.state["complete"] and not index.state["under_way"]
+            return bool(is_whole and index.state["crawl"] == await crawl_of(store))
     except NoIndex:
         return False
 

@@ -24,6 +24,7 @@ from crawler.search.document import Document, packed, unpacked
 from crawler.search.stems import stemmed_languages
 from crawler.search.tokenizer import TOKENIZER
 from crawler.settings.stored import stored_settings
+from crawler.store.computed import REFRESH
 from crawler.store.location import db_argument, is_url
 from crawler.store.sqlite.connection import interrupting, lock_store, read_errors, read_only_uri, split_script
 from crawler.store.statements import load_statements, read_sql
@@ -106,6 +107,12 @@ class Index:
 
     def __init__(self, db: aiosqlite.Connection, path: Path) -> None:
         self._db, self.path = db, path
+        self.state: Any = None
+
+    async def read_state(self) -> None:
+        """Read the row ``state``; ``None`` if there is no index of this version."""
+        ((version,),) = await self.query(INDEX["version"])
+        self.state = next(iter(await self.query(INDEX["state"])), None) if version == VERSION else None
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a query; each row maps column names to values."""
@@ -133,7 +140,8 @@ async def open_index(path: Path, seconds: float) -> AsyncIterator[Index]:
         db.row_factory = aiosqlite.Row
         index = Index(db, path)
         await index.query("BEGIN")
-        if await _version(index) != VERSION or not await index.query(INDEX["state"]):
+        await index.read_state()
+        if not index.state:
             raise NoIndex(f"{path}: no search index of this version")
         async with interrupting(db, seconds):
             yield index
@@ -143,12 +151,7 @@ async def open_index(path: Path, seconds: float) -> AsyncIterator[Index]:
 
 def no_index(error: NoIndex, db: str) -> NoIndex:
     """The message for a user of the store at ``db``."""
-    return NoIndex(f"{error}; ", Action(f"crawler index{db_argument(db)}", "crawl.index()"), " builds it")
-
-
-async def _version(index: Index) -> int:
-    ((version,),) = await index.query(INDEX["version"])
-    return int(version)
+    return NoIndex(f"{error}; ", Action(f"{REFRESH}{db_argument(db)}", "crawl.index()"), " builds it")
 
 
 class WritableIndex(Index):
@@ -157,10 +160,10 @@ class WritableIndex(Index):
     async def begin(self, crawl: str) -> None:
         """Begin to bring the index up to date with a crawl. Empties an index of another version or another crawl."""
         async with self.transaction():
-            state = await self.query(INDEX["state"]) if await _version(self) == VERSION else []
-            if not state or state[0]["crawl"] != crawl:
+            await self.read_state()
+            if not self.state or self.state["crawl"] != crawl:
                 await self._make_anew()
-            self._is_changed = not state or bool(state[0]["under_way"])  # since the words were listed
+            self._is_changed = not self.state or bool(self.state["under_way"])  # since the words were listed
             await self.query(INDEX["begin_state"], {"crawl": crawl})
 
     async def _make_anew(self) -> None:

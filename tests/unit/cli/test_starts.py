@@ -40,6 +40,8 @@ NEVER = {
     "crawler.sitemaps",
     "crawler.store.sql.commit",
 }
+#: What few commands need: for a word that is spelled wrong, a file of settings, and hours.
+RARE = {"difflib", "tomllib", "zoneinfo"}
 PARSERS = {"selectolax", "crawler.engine.parser_pool", "crawler.page.html"}
 STORES = {"sqlite3", "crawler.store.sql", "crawler.search"}
 #: The commands in the order in which one interpreter runs them, each with what is not loaded yet.
@@ -48,9 +50,9 @@ COMMANDS = {
     ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("run", "--help"): NEVER | PARSERS | STORES | {"rich", "crawler.robots.readings"},
     ("export", "jsonl", "out.jsonl"): NEVER | PARSERS | {"rich", "crawler.export.wacz"},
-    ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
-    ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"},
-    ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"},
+    ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"} | RARE,
+    ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"} | RARE,
+    ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"} | RARE,
     ("rup", "status"): NEVER - {"crawler.rup"},
     ("search", "word"): NEVER - {"crawler.rup"},
     ("plan", "http://127.0.0.1/", "--allow-private"): NEVER - {"crawler.rup", "crawler.sitemaps"},
