@@ -9,10 +9,10 @@ from typing import Annotated
 from msgspec import Meta, Struct, ValidationError, convert
 
 from crawler import url
+from crawler.dates import http_date
 from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Preference, Reading, Redirected, header
 from crawler.model import RobotsAction as Action
 from crawler.reasons import ErrorKind
-from crawler.robots.http_dates import http_date
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
 from crawler.robots.response import Follow, RobotsSettings, interpret

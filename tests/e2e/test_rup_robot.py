@@ -79,7 +79,7 @@ def test_an_offer_that_cannot_be_taken_is_not_taken(stranger: Robot, server: Old
 def test_a_cgi_that_robots_txt_closes_is_not_asked(server: OldServer, tmp_path: Path) -> None:
     server.robots = "User-agent: *\nDisallow: /cgi-bin/\n"
     robot = Robot(server, tmp_path)
-    robot.config.write_text(f'{HASTY}[fetch]\nresolve = ["*.test=127.0.0.1"]\nallow_private = true\n')
+    robot.config.write_text(f'{HASTY}resolve = ["*.test=127.0.0.1"]\nallow_private = true\n')
     ended = robot.rup("register", f"{server.base}/any/page", "--email", ME, "--config", robot.config)
     assert ended.code == 1
     assert "/robots.txt forbids /cgi-bin/RUP.pl (line 2, Disallow: /cgi-bin/): it is not requested" in ended.err

@@ -22,21 +22,19 @@ _NUMBER = re.compile(r"\bSequenceNumber[ \t]*+[:=][ \t]*+(\d{1,15})(?!\d)", re.I
 def page(title: str, content: str) -> str:
     """Write an HTML document that shows ``content``, a plain text with its lines."""
     text = html.escape(content.rstrip("\n"), quote=False)
-    return (
-        f"<!DOCTYPE html>\n<html>\n<head><title>{html.escape(title)}</title></head>\n<body>\n<pre>\n"
-        f"{text}\n</pre>\n</body>\n</html>\n"
-    )
+    return _document(title, f"<pre>\n{text}\n</pre>")
 
 
 def leave_page() -> str:
     """Write an HTML document with a button that ends the reports: the button sends a POST to the same URL."""
     name, value = ONE_CLICK
-    return (
-        "<!DOCTYPE html>\n<html>\n<head><title>Stop the reports?</title></head>\n<body>\n"
-        "<p>This site mails reports of its changes to your address.</p>\n"
-        f'<form method="post"><button name="{name}" value="{value}">Stop the reports</button></form>\n'
-        "</body>\n</html>\n"
-    )
+    form = f'<form method="post"><button name="{name}" value="{value}">Stop the reports</button></form>'
+    return _document("Stop the reports?", f"<p>This site mails reports of its changes to your address.</p>\n{form}")
+
+
+def _document(title: str, body: str) -> str:
+    head = f"<head><title>{html.escape(title)}</title></head>"
+    return f"<!DOCTYPE html>\n<html>\n{head}\n<body>\n{body}\n</body>\n</html>\n"
 
 
 def read_key(body: bytes) -> str | None:

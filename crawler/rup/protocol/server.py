@@ -125,15 +125,11 @@ class Client:
     agent: str = ""
 
 
-def refuse(status: int, why: str) -> FormAnswer:
-    """An answer that says what is wrong."""
-    titles = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented", 503: "Service Unavailable"}
-    return FormAnswer(status, answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}"))
-
-
-def refuse_for_now(status: int, why: str, wait_s: float) -> FormAnswer:
+def refuse(status: int, why: str, wait_s: float | None = None) -> FormAnswer:
     """An answer that says what is wrong, and after how many seconds the robot may ask again."""
-    return replace(refuse(status, why), retry_after_s=int(wait_s) + 1)
+    titles = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented", 503: "Service Unavailable"}
+    html = answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}")
+    return FormAnswer(status, html, None if wait_s is None else int(wait_s) + 1)
 
 
 def ended(registration: Registration, *, left_at: float | None = None) -> Registration:
@@ -203,10 +199,10 @@ def _register(
         return refuse(400, "this RobotEmail is already registered; Unregister needs its key"), ()
     is_registered = past is not None and not past.has_ended
     if not is_registered and known.registrations >= MAX_REGISTRATIONS:
-        return refuse_for_now(503, "too many robots are registered", FULL_S), ()
+        return refuse(503, "too many robots are registered", FULL_S), ()
     again = past is not None and is_registered and past.client == client.address
     if not again and known.registrations_of_client >= MAX_REGISTRATIONS_OF_CLIENT:
-        return refuse_for_now(503, "too many robots are registered from your network address", FULL_S), ()
+        return refuse(503, "too many robots are registered from your network address", FULL_S), ()
     registration = Registration(
         email=asked.email,
         key=key,

@@ -313,7 +313,7 @@ class Subscriber:
                 del opened[digest]
             mails = sorted(opened.values(), key=lambda mail: mail.row.sequence_number or 0)
             beyond = await self._hints.apply_mail_hints([hint for mail in mails for hint in mail.hints], now)
-            changed = [noticed(known[site], heard) for site, heard in self._hear(mails, beyond, now).items()]
+            changed = [noticed(known[site], heard) for site, heard in self._hear(mails, beyond).items()]
             rows = [mail.row for mail in mails]
             await self._store.put(changed, rows, now)
             await box.done(letters)
@@ -324,7 +324,7 @@ class Subscriber:
             tally.refused += sum(row.refused for row in rows)
         return tally
 
-    def _hear(self, mails: Sequence[OpenedMail], beyond: set[str], now: float) -> dict[str, Heard]:
+    def _hear(self, mails: Sequence[OpenedMail], beyond: set[str]) -> dict[str, Heard]:
         """Remember the reports in mails, for the question to their servers; return them by site.
 
         ``beyond`` are sites whose mails name more pages than the robot accepts. Their index replaces the mails.
@@ -332,11 +332,11 @@ class Subscriber:
         heard: dict[str, Heard] = {}
         for mail in mails:
             if (report := mail.report) is not None:
-                site, at = split(report.url_base).site, now if mail.sent_at is None else mail.sent_at
-                received = {report.sequence_number or 0: None if report.skipped or site in beyond else at}
+                site = split(report.url_base).site
+                received = {report.sequence_number or 0: not report.skipped and site not in beyond}
                 heard[site] = joined(heard.get(site, {}), received)
         for site, reports in heard.items():
-            if None in reports.values():
+            if not all(reports.values()):
                 self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
             self._heard[site] = joined(self._heard.get(site, {}), reports)
         return heard
@@ -375,7 +375,7 @@ class Subscriber:
         if why := missing(known, number, heard):
             return await self._recover(known, number, why, now)
         self._tell(known, f"no report was lost: {number} in all")
-        return confirmed(known, number, heard, now=now)
+        return confirmed(known, number, now=now)
 
     async def _recover(self, known: Subscription, number: int, why: str, now: float) -> Subscription:
         """Learn the changes that are missing from the site's index, or visit the whole site."""

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
+from crawler.dates import http_date
 from crawler.robots.check import check_case
-from crawler.robots.http_dates import http_date
 
 KEYS = ["allowed", "action", "line", "expires_after", "crawl_delay", "main_site", "agent_server", "sitemaps"]
 CASE = {"robots": "User-agent: *\nDisallow: /a\n", "agent": "FigTree/0.1 Robot/1.0", "url": "http://x.example/a"}
