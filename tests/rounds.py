@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
+from crawler.dataset.records import STORE_ENDING
 from tests import judge
 from tests.bench.realweb import load, served
 from tests.command import ROOT, until
@@ -182,7 +183,9 @@ def _print_table(data: Path, db: Path, plain_s: float, rounds_s: float) -> None:
             last = views.dataset.parts(views.manifests, table)
             size = sum((data / key).stat().st_size for key in last)
             print(f"{table}: {rows:,} rows, {size / max(rows, 1):.1f} octets each in {len(last)} files")
-        stores = [data / f"stores/{state.store:06}/{b:05}.db" for b, state in views.manifests[-1].buckets.items()]
+        stores = [
+            data / f"stores/{state.store:06}/{b:05}.{STORE_ENDING}" for b, state in views.manifests[-1].buckets.items()
+        ]
     print(
         f"stores: {sum(path.stat().st_size for path in stores if path.exists()):,}; plain store: {db.stat().st_size:,}"
     )

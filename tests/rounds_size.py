@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import BucketState, Dataset, Head, Manifest, make, part
-from crawler.dataset.tables import TableFile
+from crawler.dataset.records import STORE_ENDING, BucketState, Dataset, Head, Manifest, make, part
+from crawler.dataset.tables import columns_of, table_file
 from crawler.frontier.buckets import bucket_of
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
@@ -48,9 +48,10 @@ def offer(dataset: Dataset, folder: Path, last: Manifest | None, offers: dict[in
     for bucket, urls in offers.items():
         path, key = folder / "offers.parquet", f"offers/{number:06}-0/{bucket:05}.parquet"
         about = {"bucket": bucket, "depth": 3, "hops": 0, "seed": 0, "kind": "page", "by_domain": 0}
-        with TableFile("outgoing", path) as file:
-            for url in urls:
-                file.add_row(about | {"url": url})
+        with table_file("outgoing", path) as file:
+            file.add_columns(
+                [urls if name == "url" else [about.get(name)] * len(urls) for name in columns_of("outgoing")]
+            )
         dataset.objects.put(key, path)
         states[bucket] = replace(states.get(bucket, BucketState(0, None, [], {})), offers=[key])
     made = Manifest(number, time.time(), time.time(), states, {}, {}, VERSION)
@@ -99,7 +100,7 @@ def main() -> int:
                     (folder / "data" / part(table, state.store, bucket, ending)).stat().st_size
                     for bucket, state in last.buckets.items()
                 )
-                for table, ending in (("stores", "db"), ("urls", "parquet"))
+                for table, ending in (("stores", STORE_ENDING), ("urls", "parquet"))
             }
             octets = ", ".join(f"{table} {size / known:.1f}" for table, size in sizes.items())
             cost = f"{took_s:.0f} s, {cpu_s:.0f} s of CPU, {1e6 * cpu_s / known:.0f} µs a URL"

@@ -10,6 +10,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 import msgspec
@@ -197,7 +198,6 @@ class Gate:
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
-        self._memory.on_wait(self._body_waits)
 
     @property
     def look_ups(self) -> str:
@@ -322,7 +322,9 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
+            waits = partial(self._body_waits, permit.group)
+            sent = request.sent_to(address, permit.group, fresh=fresh, body_waits=waits)
+            answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 assert self._book is not None, "it has the address"

@@ -64,7 +64,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(tmp_path:
         assert len(starts) > 4, "the next rounds have asked the site again"
         longest_s = max(after - before for before, after in pairwise(starts))
         assert longest_s > asked_after
-        assert len(list((tmp_path / "data" / "stores").glob("*/*.db"))) == 2, "the last, and the one before"
+        assert len(list((tmp_path / "data" / "stores").glob("*/*.db.zst"))) == 2, "the last, and the one before"
         manners = judge.Manners(delay_s=1.0, crawl_delay_s={"a.test": LONG_S} if site is slow_site else {})
         assert judge.violations(web.log, manners) == []
 
