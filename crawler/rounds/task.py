@@ -166,7 +166,9 @@ class BucketTask:
         if self._side.book is None:
             return self._side
         settings, until = self._dataset.settings.politeness, self._plan.deadline
-        return replace(self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until))
+        return msgspec.structs.replace(
+            self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until)
+        )
 
     async def _take_address(self, network: str) -> bool:
         return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
