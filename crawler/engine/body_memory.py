@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from crawler.model import Request
 from crawler.url import host_of, registered_domain
@@ -23,8 +24,7 @@ MOST_OCTETS = 64 << 20
 MOST_WAITING = 64
 
 
-@dataclass(slots=True, eq=False)
-class _Body:
+class _Body(msgspec.Struct, eq=False):
     """A large body that was asked for."""
 
     domain: str

@@ -10,9 +10,10 @@ import asyncio
 import math
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
+
+import msgspec
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
@@ -113,8 +114,7 @@ class AddressBook(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPermit:
+class FetchPermit(msgspec.Struct, frozen=True):
     """The permission for a request: its site, the robots copy in force until ``valid_until``, the line that allows it.
 
     ``for_site_id`` is set for a robots.txt that is requested behind a redirect: the site that it is for.
@@ -150,8 +150,7 @@ class FetchPermit:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSide:
+class FetcherSide(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a run that sends requests and reads the answers.
 
     ``reader`` reads pages and bounds the answers that wait to be read, ``lease`` permits requests, and ``lag`` is taken

@@ -19,9 +19,10 @@ from __future__ import annotations
 import asyncio
 import math
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, assert_never
+
+import msgspec
 
 from crawler.clock import boot_s
 from crawler.engine import operator_log
@@ -53,8 +54,7 @@ STOP_GRACE_S = 6.0
 # --- while there is work ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """The facts that decide when to commit. Times in seconds since the epoch."""
 
     now: float
@@ -71,20 +71,17 @@ class Work:
     claim_age_s: float  # how long after a commit the next one comes that only claims
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """Commit all finished work now, and claim this number of groups at most."""
 
     groups: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gather:
+class Gather(msgspec.Struct, frozen=True):
     """A commit is due: let finished work of the next :data:`GATHER_S` join it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Wait until something happens, and until the time ``until`` at most. ``waiting_for`` is the group that is next."""
 
     until: float | None
@@ -116,8 +113,7 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
 # --- when nothing is claimed ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
 
     now: float

@@ -66,7 +66,7 @@ class Processes:
 
     async def _work(self, location: str, number: int, count: int) -> bool:
         """Let so many processes work on a round; returns whether all of them have come to its end."""
-        command = (sys.executable, "-m", "crawler.rounds.worker", location)
+        command = (sys.executable, "-m", "crawler.rounds.worker", location, "named")
         pipe = asyncio.subprocess.PIPE
         while len(self._processes) < count:
             self._processes.append(
@@ -146,7 +146,7 @@ class Spark:
 def _work_in_executor(location: str, number: int, buckets: Iterable[int]) -> Iterator[int]:
     from crawler.rounds.worker import work
 
-    yield work(location, number, set(buckets))
+    yield work(location, str(number), set(buckets))
 
 
 RUNNERS: dict[RunnerName, Callable[[SystemClock], Runner]] = {RunnerName.PROCESSES: Processes, RunnerName.SPARK: Spark}

@@ -176,7 +176,8 @@ class BucketTask:
             return self._side
         # After the deadline, so that the crawl does not wait for it.
         settings, until = self._dataset.settings.politeness, self._plan.quiet_at
-        return replace(self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until))
+        book = OwnAddresses(self._side.book, settings, self._take_address, until)
+        return msgspec.structs.replace(self._side, book=book)
 
     async def _take_address(self, network: str) -> bool:
         is_own = await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)

@@ -1,9 +1,8 @@
-"""One process that works on a round: ``python -m crawler.rounds.worker DATASET ROUND``.
-
-Without a round, it works on those that a driver names, and keeps its connections and parsers between them.
+"""One process that works on rounds: ``python -m crawler.rounds.worker DATASET [ROUND]``.
 
 It claims one task after the other, and crawls some of them at the same time over the same connections and parsers. Any
-number of these processes, on any machines that reach the dataset, work on a round together.
+number of these processes, on any machines that reach the dataset, work on a round together. Without the number of a
+round, it joins each round until the crawl is over. It keeps its connections and parsers between rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.clock import Clock, SystemClock, boot_s
 from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import Dataset, Plan, Task
+from crawler.dataset.records import Dataset, Plan, Task, begins_at
 from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import loop_lag_measured
@@ -47,6 +46,7 @@ from crawler.store.location import shown
 
 _LOG = logging.getLogger("crawler.rounds")
 _LOOK_EVERY_S = 0.25
+_LOOK_FOR_ROUND_EVERY_S = 1.0
 #: How often tasks say that they write their results, in seconds.
 _SAY_EVERY_S = 2.0
 #: How often requests are written ahead, in seconds. A lost task takes the log of this time with it.
@@ -274,22 +274,47 @@ async def _named_by_driver(clock: SystemClock) -> AsyncGenerator[int, None]:
             sys.stdout.flush()
 
 
-def work(location: str, number: int | None = None, buckets: Collection[int] | None = None) -> int:
-    """Work on a round of a dataset, or on all that a driver names, until no task is left; returns the exit code."""
+async def each_round(dataset: Dataset, clock: StorageClock) -> AsyncGenerator[int, None]:
+    """Each round, from the one that is under way, until the crawl is over."""
+    number, joined = max(1, len(await asyncio.to_thread(dataset.manifests))), 0
+    while True:
+        if (ended := await asyncio.to_thread(dataset.manifest, number)) is not None:
+            if begins_at(ended.buckets) is None:
+                tell("the crawl is over")
+                return
+            number += 1
+        elif joined < number and await asyncio.to_thread(dataset.plan, number) is not None:
+            await asyncio.to_thread(clock.look)
+            tell(f"round {number}: this process works on it")
+            yield number
+            joined = number
+        else:
+            await clock.sleep(_LOOK_FOR_ROUND_EVERY_S)
+
+
+def work(location: str, rounds: str, buckets: Collection[int] | None = None) -> int:
+    """Work on rounds of a dataset, each until no task is left; returns the exit code.
+
+    ``rounds`` is the number of one, ``each``, or ``named`` by the driver.
+    """
     dataset = Dataset(Objects(location))
     open_files.raise_limit()
     collect_garbage_seldom()
-    if number is not None:
-        return run_async(_work_on(dataset, _one(number), StorageClock(dataset.objects), buckets))
-    clock = SystemClock()
-    return run_async(_work_on(dataset, _named_by_driver(clock), clock))
+    if rounds == "named":
+        clock = SystemClock()
+        return run_async(_work_on(dataset, _named_by_driver(clock), clock))
+    follows = StorageClock(dataset.objects)
+    numbers = each_round(dataset, follows) if rounds == "each" else _one(int(rounds))
+    return run_async(_work_on(dataset, numbers, follows, buckets))
 
 
 def main() -> int:
     """Run the command; errors of the user and of the storage are one line."""
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
-        return work(sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else None)
+        return work(sys.argv[1], sys.argv[2] if sys.argv[2:] else "each")
+    except KeyboardInterrupt:  # it waits for a round
+        return STOPPED
     except CrawlerError as error:
         tell(f"crawler: {error}")
         return error.exit_code

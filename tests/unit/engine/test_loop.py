@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -24,6 +23,7 @@ from crawler.engine.loop import (
     when_idle,
 )
 from crawler.store.rows import Waiting
+from tests.records import replace
 
 NOW = 1000.0
 LATER = Waiting("b.test", NOW + 60, "")

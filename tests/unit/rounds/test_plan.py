@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crawler.dataset.clock import DIFFER_S
+from crawler.dataset.clock import DIFFER_S, StorageClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import (
     WRITING_S,
@@ -29,6 +29,7 @@ from crawler.dataset.tables import columns_of, table_file
 from crawler.errors import UsageError
 from crawler.frontier.buckets import bucket_of
 from crawler.frontier.sample_design import Method, Per, SampleSettings
+from crawler.rounds import worker
 from crawler.rounds.plan import _precedence, commit, length_s, longest_s, make_plan
 from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
@@ -177,6 +178,20 @@ def test_an_address_belongs_to_the_task_that_took_it_and_each_bucket_comes_first
     assert dataset.take_address(2, "2001:db8::/64", "other"), "in another round"
     buckets = {number(url) for url in SEEDS}
     assert {min(buckets, key=lambda bucket: _precedence(bucket, turn)) for turn in range(40)} == buckets
+
+
+async def test_a_worker_joins_each_round_from_the_one_under_way_until_the_crawl_is_over(dataset: Dataset) -> None:
+    manifests, worked = list[Manifest](), list[int]()
+    make_plan(dataset, [], NOW)
+    async for joined in worker.each_round(dataset, StorageClock(dataset.objects)):
+        plan = dataset.plan(joined)
+        assert plan is not None
+        for task in plan.tasks:
+            finish(dataset, plan, task.bucket, [], ready_at=None if worked else NOW)
+        worked.append(joined)
+        manifests.append(commit(dataset, plan, manifests, NOW))
+        make_plan(dataset, manifests, NOW)
+    assert worked == [1, 2]
 
 
 def test_a_round_begins_when_there_is_something_to_do() -> None:
