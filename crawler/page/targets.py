@@ -54,8 +54,9 @@ def resolve(
         except NotCrawlable:
             _count_scheme(schemes, href, len(uses))
             continue
-        known = targets.get(url)
-        targets[url] = uses if known is None else known + uses
+        known = targets.setdefault(url, uses)
+        if known is not uses:
+            targets[url] = known + uses
     return tuple([_link(url, uses) for url, uses in targets.items()]), schemes, note
 
 
