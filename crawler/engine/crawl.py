@@ -98,11 +98,9 @@ class Crawl:
             policy.robots, gate, self.store, self.clock, outbox, reader, self.progress, offers
         )
         self.main_sites, self.rules_cache = self.robots_cache.main_sites, self.robots_cache.rules_cache
-        self.licences = Licences(policy.robots, gate, self.store, self.clock, outbox, self.robots_cache)
-        self.tdmrep = SiteFiles(tdmrep_kind(), gate, self.store, outbox) if policy.robots.settings.tdmrep else None
-        self.soft_404 = (
-            SiteFiles(soft_404_kind(reader), gate, self.store, outbox) if policy.discovery.soft_404 else None
-        )
+        self.licences = Licences(self)
+        self.tdmrep = SiteFiles(tdmrep_kind(), self) if policy.robots.settings.tdmrep else None
+        self.soft_404 = SiteFiles(soft_404_kind(reader), self) if policy.discovery.soft_404 else None
         archive = None if run.recorder is None else outbox
         self.answers = Answers(policy, scope, self.rules_cache, self.store, reader, archive, run.hooks)
         self._loop = CrawlLoop(self)

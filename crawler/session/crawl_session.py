@@ -112,11 +112,7 @@ async def crawl_session(
 
 @asynccontextmanager
 async def worker_session(
-    settings: Settings,
-    run_id: int,
-    clock: Clock,
-    tell: Callable[[str], None] = lambda _: None,
-    ends_at: float = math.inf,
+    settings: Settings, run_id: int, clock: Clock, ends_at: float = math.inf
 ) -> AsyncIterator[tuple[Crawl, Store]]:
     """The crawl of one worker among several, in a run that the process above it has begun.
 

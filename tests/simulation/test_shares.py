@@ -127,14 +127,6 @@ def waits_for(path: Path, code: str) -> list[str]:
 # --- slots ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slots", [1, 3, 4, 8, 16, 64])
-def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, db_path: Path) -> None:
-    """One, if there are fewer than four."""
-    sites = {f"h{n}.zone.test": TARPIT for n in range(slots)}
-    log = crawled(db_path, sites, 5.0, limits=LimitSettings(concurrency=slots))
-    assert most_at_once(log) == max(1, slots // 4)
-
-
 @pytest.mark.parametrize("zones", [1, 2, 4, 8])
 def test_tarpits_leave_slots_for_a_healthy_site(zones: int, db_path: Path) -> None:
     """``zones`` domains that take all they can hold as many slots each, and leave 3 of ``zones`` + 3 free."""

@@ -345,6 +345,7 @@ def quiet_engine(look_every_s: float) -> Iterator[None]:
 
     with (
         mock.patch.object(operator, "_POLL_EVERY_S", look_every_s),
+        mock.patch.object(operator, "_HOLDS_WITHIN_S", 2 * look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
         mock.patch.object(disk_reserve, "_CHECK_EVERY_S", look_every_s),
         mock.patch.object(loop, "POLL_EVERY_S", 10 * look_every_s),
