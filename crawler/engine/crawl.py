@@ -16,7 +16,6 @@ from crawler.engine.gate import FetcherSide, Gate
 from crawler.engine.hooks import Hooks
 from crawler.engine.licences import Licences
 from crawler.engine.loop import CrawlLoop
-from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.operator import OperatorListener
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_counter import PageCounter
@@ -27,6 +26,7 @@ from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.site_files import SiteFiles, soft_404_kind, tdmrep_kind
 from crawler.engine.sitemaps import SiteOffers
+from crawler.engine.tasks import background_task
 from crawler.engine.workbench import Workbench
 from crawler.errors import StoreFull, SystemFull, UsageError
 from crawler.frontier.decide import Outcome
@@ -127,7 +127,7 @@ class Crawl:
 
     def measuring_lag(self) -> AbstractAsyncContextManager[None]:
         """A context in which the lag of the event loop is measured, and taken out of the times of answers."""
-        return loop_lag_measured(self.inputs.side.lag, self.progress)
+        return background_task(self.inputs.side.lag.measure(self.progress))
 
     def obeying_operator(self) -> AbstractAsyncContextManager[None]:
         """A context in which the operator's orders are carried out.
