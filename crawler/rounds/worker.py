@@ -30,9 +30,8 @@ from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task, begins_at
 from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
-from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress
-from crawler.engine.tasks import required_task
+from crawler.engine.tasks import background_task, required_task
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.fetch import open_files
 from crawler.formatting import many
@@ -224,7 +223,7 @@ def work(location: str, number: int, buckets: Collection[int] | None = None, clo
         with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
             async with (
                 fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
-                loop_lag_measured(side.lag, Progress(clock.now())),
+                background_task(side.lag.measure(Progress(clock.now()))),
             ):
                 worker = Worker(dataset, plan, side, clock, Path(folder), buckets)
 
