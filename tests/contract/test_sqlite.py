@@ -14,7 +14,6 @@ import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store.keys import first_url_of
-from crawler.store.rows import Beat
 from crawler.store.sql import bodies as sqlite_bodies
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql.schema import SCHEMA_VERSION, load_queries
@@ -41,14 +40,6 @@ def run_sql(path: Path, script: str) -> list[tuple[object, ...]]:
         rows = db.execute(script).fetchall()
     db.close()
     return rows
-
-
-async def test_the_cache_follows_the_size_of_the_store(store: SqliteStore, db_path: Path) -> None:
-    for size, kib in ((0, 1024), (64 << 20, 4096), (10 << 30, 8192)):
-        if size:
-            os.truncate(db_path, size)  # SQLite goes by its own header
-        await store.add_seeds([(A, None)])
-        assert await store.query("PRAGMA cache_size") == [{"cache_size": -kib}]
 
 
 @pytest.mark.parametrize("change", ["PRAGMA user_version = 999", "DROP VIEW runs"])
@@ -241,14 +232,6 @@ async def test_orders_are_heard_while_the_writer_is_busy(store: SqliteStore, db_
         assert (orders, turn.done()) == ([], False)
         over.set()
         await turn
-
-
-async def test_each_process_of_a_run_has_its_own_heartbeat(store: SqliteStore) -> None:
-    run_id = await store.start_run({}, 1.0)
-    beats = [Beat(run_id, pid, float(n), None, 0.0) for n, pid in enumerate((7, 8, 7))]
-    for beat in beats:
-        await store.control.beat(beat)
-    assert sorted(await store.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]
 
 
 def test_a_store_is_closed_before_the_loop_if_opening_is_cancelled(

@@ -29,7 +29,7 @@ from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.retrying import retrying
 from crawler.store.rows import RobotsNews
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.sql.section import Access, StoreSection, in_transaction
+from crawler.store.sql.section import StoreSection, in_transaction
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -53,7 +53,7 @@ class PostgresOffers(Offers):
         leaving: dict[int, int] = {}
         found = await self._sql.fetch("links_of", numbers=json.dumps(numbers))
         sites = {site_of(number) for row in found for number in (row.source, row.target)}
-        rows = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
+        rows = await self._sql.fetch("sites", sites=json.dumps(list(sites)))
         group = {row.id: row.group_id for row in rows}
         for row in found:
             depths = best if group[site_of(row.source)] == group[site_of(row.target)] else leaving
@@ -167,9 +167,7 @@ Refresh = Callable[[set[int]], Awaitable[None]]
 class Carrier(StoreSection):
     """Carries offers over to their groups."""
 
-    def __init__(self, access: Access, offers: PostgresOffers) -> None:
-        super().__init__(access)
-        self._offers = offers
+    _offers: PostgresOffers
 
     async def carry(self, worker: int | None, refresh: Refresh) -> None:
         """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""

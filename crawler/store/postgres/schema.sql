@@ -2,18 +2,6 @@
 
 CREATE TABLE store_version (version integer NOT NULL);
 
-CREATE TABLE heartbeat (
-  worker bigint PRIMARY KEY,             -- processes on two machines may have the same pid
-  run_id bigint NOT NULL,
-  pid bigint NOT NULL,
-  seen_at double precision NOT NULL,
-  memory_bytes bigint,
-  lag_s double precision NOT NULL,
-  low_disk text,
-  look_ups text NOT NULL DEFAULT '{}',
-  vain_claims bigint NOT NULL DEFAULT 0
-);
-
 CREATE TABLE politeness_group (
   id bigint PRIMARY KEY,                 -- group_number(name)
   name text COLLATE "C" NOT NULL,

@@ -455,4 +455,4 @@ class Offers:
         """The politeness groups of these sites."""
         if not sites:
             return set()
-        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}
+        return {row.group_id for row in await self._sql.fetch("sites", sites=json.dumps(list(sites)))}

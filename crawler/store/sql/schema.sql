@@ -44,6 +44,18 @@ CREATE TABLE worker (                    -- one row per process that has crawled
 CREATE INDEX worker_run ON worker(run_id);
 CREATE INDEX worker_live ON worker(id) WHERE ended_at IS NULL;
 
+CREATE TABLE heartbeat (                 -- one row per worker of the last run
+  worker INTEGER PRIMARY KEY,            -- worker.id; processes on two machines may have the same pid
+  run_id INTEGER NOT NULL,
+  pid INTEGER NOT NULL,
+  seen_at REAL NOT NULL,
+  memory_bytes INTEGER,                  -- resident; NULL if the system does not report it
+  lag_s REAL NOT NULL,                   -- the longest delay of the event loop since the last heartbeat
+  low_disk TEXT,                         -- the disk for whose free space the process pauses
+  look_ups TEXT NOT NULL DEFAULT '{}',   -- look-ups of names by outcome, as JSON
+  vain_claims INTEGER NOT NULL DEFAULT 0  -- claims that brought neither a request nor the address of a host
+);
+
 CREATE TABLE control (                   -- orders of the operator, appended by `crawler control` and the dashboard
   id lasting_number(),                   -- orders apply in this sequence
   asked_at REAL NOT NULL,

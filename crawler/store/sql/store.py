@@ -88,6 +88,7 @@ class Store(ABC):
     dialect: str
     _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
+    _control_read: Queries  # see Access
     _offers: Offers
     _readiness: Readiness
     _access: Access
@@ -105,11 +106,17 @@ class Store(ABC):
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
-        access, offers, readiness = self._access, self._offers, self._readiness
-        self.revisits = Revisits(access, offers, readiness, self._revisits)
-        self.samples = Samples(access, offers, readiness)
+        self._access = access = Access(
+            *(self.name, self._read, self._control_read, self._transact, self._writing, self._retry),
+            *(self._sql, self._offers, self._workers, self._readiness, RevisitRows(self._sql, self._offers)),
+        )
+        self._revisits = access.revisits
+        self.bodies = Bodies(access)
+        self.control = Control(access)
+        self.revisits = Revisits(access)
+        self.samples = Samples(access)
         self.results = Results(access)
-        self.maintenance = Maintenance(access, offers, readiness, self._revisits, self.bodies)
+        self.maintenance = Maintenance(access, self.bodies)
 
     @cached_property
     def rup(self) -> Subscriptions:
@@ -125,10 +132,12 @@ class Store(ABC):
     def name(self) -> str:
         """The name of the store in messages."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def _committer(self) -> Committer:
         """Executes the commits of this worker."""
+        from crawler.store.sql.commit import Committer  # only a crawl commits
+
+        return Committer(self._access)
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
@@ -512,12 +521,13 @@ class Store(ABC):
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
-        rows = await self._read.fetch("excluded_from", after=after, limit=limit)
+        states = json.dumps([State.EXCLUDED, State.FAILED])
+        rows = await self._read.fetch("urls_in", states=states, after=after, limit=limit)
         return [(row.id, row.url, ReasonCode(row.reason_code), row.depth, bool(row.is_asked_for)) for row in rows]
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
         """Queued URLs by number: (number, URL, depth, is a seed or named by a sitemap)."""
-        rows = await self._read.fetch("queued_from", after=after, limit=limit)
+        rows = await self._read.fetch("urls_in", states=json.dumps([State.QUEUED]), after=after, limit=limit)
         return [(row.id, row.url, row.depth, bool(row.is_asked_for)) for row in rows]
 
     @retrying
@@ -667,15 +677,18 @@ class Store(ABC):
 
     async def main_sites(self) -> list[tuple[str, str]]:
         """Every (mirror, main site) known from a Host line."""
-        return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
+        return [(row.site, row.main_site) for row in await self._heard("host")]
 
     async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("adopted_hosts")]
+        return [row.site for row in await self._heard("adopted")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""
-        return [refuted_of(row) for row in await self._read.fetch("refuted_mirrors")]
+        return [refuted_of(row) for row in await self._heard("refuted")]
+
+    async def _heard(self, evidence: str) -> list[Any]:
+        return [row for row in await self._read.fetch("heard_since", since=-math.inf) if row.evidence == evidence]
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:

@@ -1,17 +1,5 @@
 -- The tables of the store in one SQLite file that PostgreSQL has in another form: see sql/schema.sql.
 
-CREATE TABLE heartbeat (                 -- one row per process of the last run
-  run_id INTEGER NOT NULL,
-  pid INTEGER NOT NULL,
-  seen_at REAL NOT NULL,
-  memory_bytes INTEGER,                  -- resident; NULL if the system does not report it
-  lag_s REAL NOT NULL,                   -- the longest delay of the event loop since the last heartbeat
-  low_disk TEXT,                         -- the disk for whose free space the process pauses
-  look_ups TEXT NOT NULL DEFAULT '{}',   -- look-ups of names by outcome, as JSON
-  vain_claims INTEGER NOT NULL DEFAULT 0,  -- claims that brought neither a request nor the address of a host
-  PRIMARY KEY (run_id, pid)
-) WITHOUT ROWID;
-
 CREATE TABLE politeness_group (          -- the unit of claiming: sites that share one pace
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
