@@ -24,7 +24,7 @@ from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import RunEnd
 from crawler.store.location import db_argument
 from crawler.store.named_rows import Parameters
-from crawler.store.postgres.commit import PostgresCommitter, PostgresReadiness
+from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import Carrier, PostgresOffers
@@ -78,7 +78,6 @@ class PostgresStore(Store):
         self._offers = PostgresOffers(sql, politeness.group, politeness.sites)
         self._workers = _Workers(sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
-        self._readiness = PostgresReadiness(sql)
         self._control_read = self._read
         self._make_sections()
         self._carrier = Carrier(self._access)
@@ -166,7 +165,7 @@ class PostgresStore(Store):
         now = monotonic_s()
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = now
-            await self._carry(self._workers.id, self._limits)
+            await self._carrier.carry(self._workers.id, self._limits)
 
     async def begin_complete_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
@@ -193,12 +192,7 @@ class PostgresStore(Store):
         settings = {} if last is None else json.loads(last["settings"])
         group_by = settings.get("politeness", {}).get("group", self._politeness.group)
         with self._offers.grouped(GroupBy(group_by)):
-            await self._carry(None, UrlLimits())
-
-    async def _carry(self, worker: int | None, limits: UrlLimits) -> None:
-        await self._carrier.carry(
-            worker, lambda groups: self._readiness.refresh(groups, limits.pages_per_site, limits.below_depth)
-        )
+            await self._carrier.carry(None, UrlLimits())
 
     @retrying
     @in_transaction

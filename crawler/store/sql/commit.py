@@ -107,14 +107,14 @@ class Committer(StoreSection):
         moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
             touched |= await self._requeue_behind_mirrors(moved)
-        await self._readiness.lock(touched, batch.paces)
+        await self._offers.lock_groups(touched, batch.paces)
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.update("run", [{"id": self._run_id, "worst_lag_s": batch.worst_lag_s}])
-        await self._readiness.recompute(touched, limits.pages_per_site, limits.below_depth)
+        await self._offers.recompute(touched, limits.pages_per_site, limits.below_depth)
         claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
         await self._log(batch)
         mirrors, heard, hosts = await self._heard(batch.now, refuted)
@@ -134,9 +134,9 @@ class Committer(StoreSection):
         touched |= await self._offers.groups_of(set(latest))
         if moved:
             touched |= await self._requeue_behind_mirrors(moved)
-        await self._readiness.lock(touched, news.paces)
+        await self._offers.lock_groups(touched, news.paces)
         await self._store_paces(news.paces)
-        await self._readiness.recompute(touched, news.limits.pages_per_site, news.limits.below_depth)
+        await self._offers.recompute(touched, news.limits.pages_per_site, news.limits.below_depth)
         await self._log(news)
 
     async def _store_news(self, news: SiteNews) -> tuple[set[int], dict[int, int], list[str]]:
@@ -476,7 +476,7 @@ class Committer(StoreSection):
         await self._sql.execute("forget_walls", sites=walled, now=now)
         await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
-        await self._readiness.refresh({row.group_id for row in rows})
+        await self._offers.refresh({row.group_id for row in rows})
 
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         """Insert robots copies; returns their numbers by site."""

@@ -48,7 +48,7 @@ class Maintenance(StoreSection):
         ended = {"state": State.EXCLUDED, "reason_code": reason.code, "reason": reason.sentence}
         await self._sql.update("url", [dict(id=n, target=None, due_at=0.0, attempts=0, **ended) for n in numbers])
         await self._sql.execute("computations_behind")
-        await self._readiness.refresh(await self._offers.groups(numbers))
+        await self._offers.refresh(await self._offers.groups(numbers))
         self._offers.forget()
         return Content(*row)
 

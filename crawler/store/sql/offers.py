@@ -114,7 +114,10 @@ def own_page_limit(rule: SiteRule | None) -> int | None:
 
 
 class Offers:
-    """The URLs of a store, as one of its writers sees them. Every method must be called within a transaction."""
+    """The URLs of a store and when their groups are ready, as one of its writers sees them.
+
+    Every method must be called within a transaction.
+    """
 
     def __init__(self, sql: StoreStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         self._sql = sql
@@ -446,6 +449,29 @@ class Offers:
     async def apply_better(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
         """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
+
+    async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        """Keep other workers from changing these groups until the transaction ends. SQLite has one writer: no-op."""
+
+    async def refresh(
+        self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
+    ) -> None:
+        """Lock these groups, and :meth:`recompute` them."""
+        if groups:
+            await self.lock_groups(groups, ())
+            await self.recompute(groups, pages_per_site, below_depth)
+
+    async def recompute(self, groups: set[int], pages_per_site: int | None, below_depth: int | None) -> None:
+        """Recompute when each of these groups is ready, which are locked. URLs as deep as ``below_depth`` wait."""
+        if groups:
+            limits = {"pages_per_site": unlimited(pages_per_site), "below_depth": unlimited(below_depth)}
+            await self._sql.execute("refresh_ready", groups=json.dumps(list(groups)), **limits)
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        """Recompute when each group is ready, with nothing held back."""
+        limits = {"pages_per_site": unlimited(pages_per_site), "below_depth": unlimited(None)}
+        stale = await self._sql.fetch("stale_groups", **limits)
+        await self.refresh({group.id for group in stale}, pages_per_site)
 
     async def groups(self, numbers: Iterable[int]) -> set[int]:
         """The politeness groups of these URLs."""

@@ -316,7 +316,7 @@ class Revisits(StoreSection):
         if not hinted_only:  # else apply_hints has added them
             await self._revisits.add_visited(settings, now)
         numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
-        await self._readiness.refresh(await self._offers.groups(numbers), per_site)
+        await self._offers.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
     @in_transaction
@@ -335,5 +335,5 @@ class Revisits(StoreSection):
         budget.
         """
         counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new, settings)
-        await self._readiness.refresh(touched)
+        await self._offers.refresh(touched)
         return counts

@@ -54,7 +54,7 @@ class Samples(StoreSection):
             await self._sql.execute("exclude_not_reached", sentence=ReasonCode.FRAME.sentence, **bounds)
             await self._sql.execute("dequeue_not_drawn")
             self._offers.forget()
-        await self._readiness.refresh_all(pages_per_site)
+        await self._offers.refresh_all(pages_per_site)
 
     @retrying
     @in_transaction

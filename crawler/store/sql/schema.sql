@@ -90,6 +90,23 @@ CREATE TABLE outgoing (                  -- offers of URLs of other buckets, unt
 
 -- ---- sites and robots.txt
 
+CREATE TABLE politeness_group (          -- the unit of claiming: sites that share one pace
+  id INTEGER PRIMARY KEY,                -- on PostgreSQL: group_number(name)
+  name TEXT NOT NULL UNIQUE,
+  ready_at REAL,                         -- when the group's next URL may be fetched; NULL: it has no queued URL
+  next_at REAL NOT NULL DEFAULT 0,
+  pause_s REAL NOT NULL DEFAULT 0,
+  backoff_s REAL NOT NULL DEFAULT 0,
+  answers INTEGER NOT NULL DEFAULT 0,    -- whose times are in the averages usual_s and recent_s, in seconds
+  usual_s REAL NOT NULL DEFAULT 0,
+  recent_s REAL NOT NULL DEFAULT 0,
+  wait_code TEXT NOT NULL DEFAULT 'none',
+  waits_for TEXT NOT NULL DEFAULT '',
+  claimed_by INTEGER                     -- worker.id; survives a crash: the next run releases the group
+) room(70);                              -- every claim updates the row
+CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
+CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL;
+
 CREATE TABLE site (                      -- scheme + host + port
   id own_number(),
   name TEXT NOT NULL UNIQUE,

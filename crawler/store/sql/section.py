@@ -13,7 +13,6 @@ from crawler.store.statements import Queries
 
 if TYPE_CHECKING:
     from crawler.store.sql.offers import Offers
-    from crawler.store.sql.readiness import Readiness
     from crawler.store.sql.revisits import RevisitRows
     from crawler.store.sql.workers import Workers
 
@@ -73,7 +72,6 @@ class Access(NamedTuple):
     sql: StoreStatements
     offers: Offers
     workers: Workers
-    readiness: Readiness
     revisits: RevisitRows
 
 
@@ -90,5 +88,4 @@ class StoreSection:
         self._sql = access.sql
         self._offers = access.offers
         self._workers = access.workers
-        self._readiness = access.readiness
         self._revisits = access.revisits

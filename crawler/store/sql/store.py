@@ -45,7 +45,6 @@ from crawler.store.sql.contents import answer_rows, set_rows
 from crawler.store.sql.control import Control
 from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
-from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
@@ -90,7 +89,6 @@ class Store(ABC):
     _read: Queries  # outside of it
     _control_read: Queries  # see Access
     _offers: Offers
-    _readiness: Readiness
     _access: Access
     _workers: Workers
     _revisits: RevisitRows
@@ -108,7 +106,7 @@ class Store(ABC):
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
         self._access = access = Access(
             *(self.name, self._read, self._control_read, self._transact, self._writing, self._retry),
-            *(self._sql, self._offers, self._workers, self._readiness, RevisitRows(self._sql, self._offers)),
+            *(self._sql, self._offers, self._workers, RevisitRows(self._sql, self._offers)),
         )
         self._revisits = access.revisits
         self.bodies = Bodies(access)
@@ -256,7 +254,7 @@ class Store(ABC):
             waited = json.dumps([row.site_id for row in rows])
             await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=waited)
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
-            await self._readiness.refresh(await self._offers.groups_of(sites))
+            await self._offers.refresh(await self._offers.groups_of(sites))
         run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
         return int(run.id)
 
@@ -366,13 +364,13 @@ class Store(ABC):
     @in_transaction
     async def recover(self, now: float) -> None:
         """Release the groups that a crashed run had claimed or reserved, with pauses counted from ``now``."""
-        await set_right(self._sql, self._offers, self._readiness, now, self.name)
+        await set_right(self._sql, self._offers, now, self.name)
         await self._end_crashed(now)
         await self._release_lost(now)
 
     async def _release_lost(self, now: float) -> None:
         """Release the groups of lost workers, within a transaction."""
-        await self._readiness.refresh(await self._workers.release_lost(now))
+        await self._offers.refresh(await self._workers.release_lost(now))
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         """End this worker. The last worker of a run ends the run."""
@@ -469,7 +467,7 @@ class Store(ABC):
         numbers, touched = await self._offers.store(seeds, None)
         named = [{"id": number, "by_domain": int(seeds[url].offer.by_domain)} for url, number in numbers.items()]
         await self._sql.execute_many("set_seed", named)
-        await self._readiness.refresh(touched)
+        await self._offers.refresh(touched)
         self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
     @retrying
@@ -539,7 +537,7 @@ class Store(ABC):
         await self._sql.execute_many(
             "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
         )
-        await self._readiness.refresh(await self._offers.groups([number for number, _ in numbers]))
+        await self._offers.refresh(await self._offers.groups([number for number, _ in numbers]))
         self._offers.forget()
 
     @retrying
@@ -547,7 +545,7 @@ class Store(ABC):
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
         await self._offers.requeue(numbers)
-        await self._readiness.refresh(await self._offers.groups(numbers))
+        await self._offers.refresh(await self._offers.groups(numbers))
         self._offers.forget()
 
     @retrying
@@ -558,7 +556,7 @@ class Store(ABC):
         await self._sql.execute("clear_page_limits")
         for rule in sorted(self._politeness.sites, key=lambda rule: len(rule.name)):  # the longest name counts
             await self._sql.execute("set_page_limit", name=rule.name, max_pages=own_page_limit(rule))
-        await self._readiness.refresh_all(pages_per_site)
+        await self._offers.refresh_all(pages_per_site)
 
     @in_transaction
     async def regroup(self) -> None:
@@ -768,7 +766,7 @@ class Store(ABC):
     async def receive_offers(self, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None) -> None:
         """Store offers of other buckets, in one transaction. Those that are known already change nothing."""
         _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-        await self._readiness.refresh(touched, pages_per_site)
+        await self._offers.refresh(touched, pages_per_site)
 
     @in_transaction
     async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:

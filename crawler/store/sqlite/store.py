@@ -16,7 +16,6 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.named_rows import Parameters
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
@@ -71,7 +70,6 @@ class SqliteStore(Store):
         self._read = Queries(partial(fetch_rows, db, path), queries)
         self._offers = Offers(sql, politeness.group, politeness.sites)
         self._workers = Workers(sql, politeness, lease_s)
-        self._readiness = Readiness(sql)
         self._control_read = Queries(partial(fetch_rows, control_db, path), queries)
         self._make_sections()
         self._file = (path.stat().st_dev, path.stat().st_ino)
