@@ -248,14 +248,13 @@ class PostgresStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return self._reader.deadline(seconds)
 
-    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
         async with self._read_only_transaction():
             if isinstance(sql, UserSql):
                 await self._require_read_only(sql)
             cursor = await self._reader.open_cursor(sql, parameters)
             while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
-                for row in named(batch):
-                    yield row
+                yield named(batch)
 
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen

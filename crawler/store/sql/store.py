@@ -12,7 +12,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -164,12 +164,19 @@ class Store(ABC):
         :class:`crawler.store.statements.UserSql` only.
         """
 
-    @abstractmethod
-    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         """The rows of a query one after the other, as named tuples, in bounded memory.
 
         The caller must close the generator if it stops early.
         """
+        async with aclosing(self.batches(sql, parameters)) as batches:
+            async for batch in batches:
+                for row in batch:
+                    yield row
+
+    @abstractmethod
+    def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
+        """As :meth:`rows`, some rows at a time. No batch is empty."""
 
     @abstractmethod
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:

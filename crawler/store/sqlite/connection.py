@@ -158,13 +158,12 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
         return list(await db.execute_fetchall(sql, parameters))
 
 
-async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[Any, None]:
+async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
     """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
     cursor = await db.execute(sql, cast(Any, parameters))
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-            for row in batch:
-                yield row
+            yield list(batch)
     except asyncio.CancelledError:
         raise
     except BaseException:

@@ -21,6 +21,7 @@ from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
+    batches_of,
     close_with_control,
     fetch_rows,
     interrupting,
@@ -29,7 +30,6 @@ from crawler.store.sqlite.connection import (
     open_with_control,
     read_errors,
     require_usable,
-    rows_of,
     transaction,
     write_errors,
 )
@@ -137,10 +137,10 @@ class SqliteStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return interrupting(self._db, seconds)
 
-    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        async with read_errors(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
-            async for row in found:
-                yield row
+    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
+        async with read_errors(self._path), aclosing(batches_of(self._db, sql, parameters)) as found:
+            async for batch in found:
+                yield batch
 
     def on_news(self, wake: Callable[[], None]) -> None:
         """No-op: SQLite sends no notifications, workers on one file poll."""
