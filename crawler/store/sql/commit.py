@@ -190,8 +190,8 @@ class Committer(StoreSection):
     async def _decided_under_refuted(self, outcomes: Iterable[Outcome]) -> list[str]:
         """The sites of URLs that a worker left to a main site before it heard that this is none."""
         sites = {split(o.queued.url).site for o in outcomes if o.reason.code is ReasonCode.MIRROR}
-        claims = {site: await self._sql.fetch_one("mirror_claim", site=site) for site in sorted(sites)}
-        return [site for site, claim in claims.items() if claim is not None and claim.evidence == "refuted"]
+        rows = await self._sql.fetch("refuted_among", sites=json.dumps(sorted(sites))) if sites else []
+        return [row.site for row in rows]
 
     async def _claim_share(
         self, now: float, limits: ClaimLimits, urls: UrlLimits

@@ -36,8 +36,8 @@ UPDATE request SET error_kind = :error_kind, error = :error WHERE id = (
 UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
 WHERE site = :site AND main_site = :main_site AND evidence = 'host';
 
--- name: mirror_claim
-SELECT main_site, evidence FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
+-- name: refuted_among
+SELECT site FROM mirror WHERE site in_texts(:sites) AND evidence = 'refuted' ORDER BY site;
 
 -- name: mirrors_of
 SELECT site FROM mirror WHERE main_site = :main_site AND evidence = 'host';
