@@ -90,25 +90,6 @@ class Request(msgspec.Struct, frozen=True):
     group: str = ""
     fresh: bool = False
 
-    def sent_to(self, address: str | None, group: str, *, fresh: bool) -> Request:
-        """This request as the gate sends it."""
-        return Request(
-            self.url,
-            self.purpose,
-            self.max_bytes,
-            self.truncate,
-            self.any_type,
-            self.keep_gzip,
-            self.only_gzip,
-            self.etag,
-            self.last_modified,
-            self.form,
-            self.shown_url,
-            address,
-            group,
-            fresh,
-        )
-
 
 class Exchange(msgspec.Struct, frozen=True):
     """The octets that went over the connection for one request.

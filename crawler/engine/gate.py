@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
+from msgspec.structs import replace
+
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
@@ -323,7 +325,9 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
+            answer = await self._fetch(
+                replace(request, address=address, group=permit.group, fresh=fresh), permit, ticket, now
+            )
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 assert self._book is not None, "it has the address"
