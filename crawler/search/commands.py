@@ -17,7 +17,6 @@ from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.fields.kinds import SECONDS
-from crawler.formatting import many
 from crawler.store.computed import REFRESH, Computed
 from crawler.store.location import db_argument
 
@@ -42,10 +41,7 @@ def index_command(db: str, as_json: bool) -> None:
                 return await build_index(db, store, reader, partial(doing, "pages checked"))
 
     built = on_rows(db, build, writes=True)
-    text = f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
-    if built.unread:
-        text += f"; the text of {many(built.unread, 'page')} was too costly to read"
-    show(as_json, lambda: asdict(built), lambda: say(text))
+    show(as_json, lambda: asdict(built), lambda: say(str(built)))
 
 
 class _SearchCommand(click.Command):

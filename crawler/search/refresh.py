@@ -12,7 +12,6 @@ from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.duplicates.find import find_duplicates
 from crawler.errors import UsageError
-from crawler.formatting import many
 from crawler.rank import load_ranking
 from crawler.search.build_index import build_index, is_complete
 from crawler.store.computed import Computed
@@ -32,25 +31,25 @@ def refresh_search(db: str, as_json: bool) -> None:
     date, and the ranks if the extra `rank` is missing. The search answers meanwhile. For a timer after each run.
     """
 
-    async def run(store: Store) -> dict[Computed, dict[str, Any]]:
+    async def run(store: Store) -> dict[Computed, Any]:
         async with TextReader() as reader:
             with progress_line("looking for changed pages") as say:
                 return await refresh(db, store, reader, say)
 
     done = on_rows(db, run, writes=True)
-    lines = {each: _line(each, done.get(each)) for each in Computed}
+    lines = {each: f"{each.label}: {done.get(each, 'up to date')}" for each in Computed}
     if why := _without_ranks():
         lines[Computed.RANKS] = f"ranks: none, {why}"
     show(
         as_json,
-        lambda: {each.value: done.get(each) for each in Computed},
+        lambda: {each.value: asdict(done[each]) if each in done else None for each in Computed},
         lambda: console.print("\n".join(lines.values()), soft_wrap=True),
     )
 
 
 async def refresh(
     db: str, store: Store, reader: ReadsTexts, say: Say = lambda what, done=0, total=None: None
-) -> dict[Computed, dict[str, Any]]:
+) -> dict[Computed, Any]:
     """Compute what is older than the crawl; returns the summary of each that was computed.
 
     The caller holds ``store``, the one at ``db``, open for writing. ``say`` is told the progress. A cancellation keeps
@@ -59,7 +58,7 @@ async def refresh(
     is_behind = await store.computed() | ({Computed.RANKS: False} if _without_ranks() else {})
     if not await is_complete(db, store):
         is_behind[Computed.INDEX] = True
-    done: dict[Computed, dict[str, Any]] = {}
+    done: dict[Computed, Any] = {}
     for each in Computed:
         if is_behind.get(each, True) or (each is Computed.INDEX and done):  # the index holds ranks and near-duplicates
             done[each] = await _compute(each, db, store, reader, say)
@@ -75,24 +74,11 @@ def _without_ranks() -> str:
     return ""
 
 
-async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, say: Say) -> dict[str, Any]:
+async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, say: Say) -> Any:
     match each:
         case Computed.NEAR_DUPLICATES:
-            return asdict(await find_duplicates(store, reader, say))
+            return await find_duplicates(store, reader, say)
         case Computed.RANKS:
-            return asdict(await load_ranking().rank(store, say))
+            return await load_ranking().rank(store, say)
         case Computed.INDEX:
-            return asdict(await build_index(db, store, reader, partial(say, "pages checked")))
-
-
-def _line(each: Computed, summary: dict[str, Any] | None) -> str:
-    if summary is None:
-        return f"{each.label}: up to date"
-    text = f"{each.label}: {many(summary['pages'], 'page')}"
-    match each:
-        case Computed.NEAR_DUPLICATES:
-            return f"{text}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
-        case Computed.RANKS:
-            return f"{text}, {many(summary['links'], 'link')}"
-        case Computed.INDEX:
-            return f"{text}, {summary['changed']:,} read, {summary['removed']:,} removed"
+            return await build_index(db, store, reader, partial(say, "pages checked"))

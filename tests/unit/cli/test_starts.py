@@ -121,7 +121,7 @@ def test_a_parser_process_loads_only_what_reads_pages() -> None:
     """Every crawl waits for the start of one."""
     ((_, modules),) = loaded_by(_IMPORT, "crawler.engine.parser_process")
     own = {name.split(".")[1] for name in modules if name.startswith("crawler.")}
-    shared = {"errors", "gunzip", "model", "preferences", "reasons", "terminal_text", "url", "version"}
+    shared = {"dates", "errors", "gunzip", "model", "preferences", "reasons", "terminal_text", "url", "version"}
     assert own == {"engine", "fetch", "page", "sitemaps"} | shared
     assert {name for name in modules if name.startswith("crawler.fetch.")} == {"crawler.fetch.decoding"}
     unneeded = {"aiohttp", "asyncio", "crawler.engine.parser_pool", "ctypes", "publicsuffixlist", "sqlite3"}
