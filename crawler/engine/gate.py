@@ -329,7 +329,8 @@ class Gate:
             if now >= permit.valid_until:
                 return None
             waits = partial(self._body_waits, permit.group)
-            sent = request.sent_to(address, permit.group, fresh=fresh, body_waits=waits)
+            of_now = {"address": address, "group": permit.group, "fresh": fresh, "body_waits": waits}
+            sent = msgspec.structs.replace(request, **of_now)
             answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
