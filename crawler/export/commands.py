@@ -67,7 +67,6 @@ def _help() -> str:
     help="Tables of pages: with their bodies (jsonl, parquet), their texts without navigation and the like (needs the "
     "extra `text`), or the languages that a classifier sees (needs the extra `language`); may be repeated.",
 )
-@click.option("--bodies", is_flag=True, hidden=True, help="The same as --add body.")
 @click.option(
     "--allowed-for",
     multiple=True,
@@ -93,11 +92,9 @@ def _help() -> str:
     metavar="RUN",
     help="parquet: what runs after this one have added, as a further file of the folder OUT/VIEW.",
 )
-def export(
-    format: str, out: Path, db: str, add: tuple[str, ...], bodies: bool, study: Path | None, **given: Any
-) -> None:
+def export(format: str, out: Path, db: str, study: Path | None, **given: Any) -> None:
     """Run the command; its help is made from the table of formats. ``given`` are fields of :class:`ExportOptions`."""
-    options = ExportOptions(add=(*add, *([Addition.BODY] if bodies else [])), **given)
+    options = ExportOptions(**given)
     if format == APPENDIX:
         from crawler.appendix import commands as appendix
 

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import aiosqlite
 
 from crawler.errors import Action, StoreInUse, UsageError
+from crawler.page.texts import MainText
 from crawler.private_files import make_private
 from crawler.search.document import Document, packed, unpacked
 from crawler.search.stems import stemmed_languages
@@ -91,15 +92,15 @@ class Figures(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A page as it is indexed. ``language`` is the one that the page states, or empty."""
+    """A page to be indexed: its row of the statement ``contents``, and the anchors of the links to it.
 
-    url_id: int
-    digest: int
-    site_id: int
-    site: str
-    language: str
+    ``digest`` is that of everything that its row in the index is made of.
+    """
+
+    row: Any
+    anchors: str
     figures: Figures
-    document: Document
+    digest: int
 
 
 class Index:
@@ -176,9 +177,12 @@ class WritableIndex(Index):
         await self.query(INDEX["set_hash_size"])
         await self.query(INDEX["set_version"].format(version=VERSION))
 
-    async def put(self, entries: Sequence[Entry], replaced: Collection[int], figures: Mapping[int, Figures]) -> None:
-        """Add entries in place of the rows ``replaced``, and set the figures of other pages, by number."""
-        made = await asyncio.to_thread(lambda: [(e.document.columns(), packed(e.document)) for e in entries])
+    async def put(
+        self, entries: Sequence[tuple[Entry, MainText]], replaced: Collection[int], figures: Mapping[int, Figures]
+    ) -> None:
+        """Add pages with texts in place of the rows ``replaced``, and set the figures of other pages, by number."""
+        documents = [Document.of(entry.row, entry.anchors, text) for entry, text in entries]
+        made = await asyncio.to_thread(lambda: [(document.columns(), packed(document)) for document in documents])
         async with self.transaction():
             await self._take_out(replaced)
             (highest,) = await self.query(INDEX["highest_row"])
@@ -186,9 +190,12 @@ class WritableIndex(Index):
             await self.many("insert_text", [(row, *columns) for row, (_, (columns, _)) in rows])
             await self.many("insert_head", [(row, *columns[:-1]) for row, (_, (columns, _)) in rows])
             await self.many("insert_document", [(row, texts) for row, (_, (_, texts)) in rows])
-            pages = [(row, e.digest, e.site_id, e.language, *e.figures, e.url_id) for row, (e, _) in rows]
+            pages = [
+                (row, e.digest, e.row["site_id"], text.language or "", *e.figures, e.row["url_id"])
+                for row, ((e, text), _) in rows
+            ]
             await self.many("insert_page", pages)
-            await self.many("insert_site", sorted({(entry.site_id, entry.site) for entry in entries}))
+            await self.many("insert_site", sorted({(e.row["site_id"], e.row["site"]) for e, _ in entries}))
             await self.many("set_figures", [(*values, number) for number, values in figures.items()])
             self._is_changed = self._is_changed or bool(entries)
 

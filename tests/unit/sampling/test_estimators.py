@@ -114,21 +114,6 @@ def test_sites_drawn_first_and_pages_from_them(most: int) -> None:
     require_coverage(run)
 
 
-def test_links_of_a_scale_free_web() -> None:
-    """Mean ± t · s / √n holds 89 times of 100 here."""
-    import networkx
-
-    web = networkx.DiGraph(networkx.scale_free_graph(2000, seed=11))
-    links = np.array([web.out_degree(page) for page in range(2000)])
-
-    def run(seed: int) -> dict[str, bool]:
-        drawn = np.random.default_rng(seed).choice(2000, 300, replace=False)
-        estimate = Sample(np.full(300, 300 / 2000)).mean(links[drawn])
-        return {"links": estimate.low <= links.mean() <= estimate.high}
-
-    require_coverage(run)
-
-
 @pytest.mark.parametrize("size", [60, 200, 350, 1500])
 def test_an_interval_that_may_be_too_narrow_says_so(size: int) -> None:
     """One page in a hundred has 300 links more: 200 pages show none of these in 13 samples of 100.
