@@ -127,9 +127,6 @@ def test_another_document_is_no_licence(body: bytes, why: str) -> None:
         read_licence(body)
 
 
-YEAR_S = 31_536_000
-
-
 def failed(status: int | None, kind: ErrorKind = ErrorKind.HTTP, at: float = 1.0) -> Failed:
     return Failed(URL, 0.0, at, (), kind=kind, status=status)
 
