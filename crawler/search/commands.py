@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -17,12 +17,9 @@ from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.fields.kinds import SECONDS
-from crawler.store.computed import Computed
-from crawler.store.location import db_argument
 
 if TYPE_CHECKING:
     from crawler.search.build_index import IndexSummary
-    from crawler.search.results import SearchResult
     from crawler.store.sections import Store
 
 
@@ -77,15 +74,7 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @click.option("--since", metavar="TIME", help='Only pages fetched within this time, such as "7 days".')
 @click.option("--similar-to", metavar="URL", help="Only near-duplicates of this page, each that has the words.")
 def search_command(
-    words: tuple[str, ...],
-    db: str,
-    as_json: bool,
-    limit: int,
-    site: str | None,
-    language: str | None,
-    depth: int | None,
-    since: str | None,
-    similar_to: str | None,
+    words: tuple[str, ...], db: str, as_json: bool, limit: int, since: str | None, **bounds: Any
 ) -> None:
     """Search the pages crawled, after `crawler index`.
 
@@ -105,19 +94,12 @@ def search_command(
         from_s = None if since is None else now - SECONDS.read(since)
     except ValueError as error:
         raise UsageError(f"--since {error}") from None
-    filters = Filters(site, language, depth, from_s, similar_to)
-
-    async def run(store: Store) -> tuple[SearchResult, bool]:
-        found = await search(store, db, query, now=now, limit=limit, filters=filters)
-        return found, Computed.RANKS in await store.computed()
-
-    found, is_ranked = on_rows(db, run)
+    filters = Filters(since=from_s, **bounds)
+    found = on_rows(db, lambda store: search(store, db, query, now=now, limit=limit, filters=filters))
     if found.note:
         tell(found.note)
-    one_cluster = similar_to is not None
+    one_cluster = filters.similar_to is not None
     show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
-    if not as_json and found.hits and not is_ranked:
-        tell(f"no page has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
 
 
 @cli.command("serve-search")
