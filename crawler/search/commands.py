@@ -17,9 +17,12 @@ from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.fields.kinds import SECONDS
+from crawler.store.computed import REFRESH, Computed
+from crawler.store.location import db_argument
 
 if TYPE_CHECKING:
     from crawler.search.build_index import IndexSummary
+    from crawler.search.results import SearchResult
     from crawler.store.sections import Store
 
 
@@ -76,14 +79,14 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 def search_command(
     words: tuple[str, ...], db: str, as_json: bool, limit: int, since: str | None, **bounds: Any
 ) -> None:
-    """Search the pages crawled, after `crawler index`.
+    """Search the pages crawled, after `crawler refresh-search`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word,
     unless a page has it with the hyphen, as in 'kill -9'.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
-    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates that
-    `crawler duplicates` has found, the best one is shown.
+    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates, the
+    best one is shown.
     """
     from crawler.cli.console import console
     from crawler.search.rendering import render
@@ -95,11 +98,18 @@ def search_command(
     except ValueError as error:
         raise UsageError(f"--since {error}") from None
     filters = Filters(since=from_s, **bounds)
-    found = on_rows(db, lambda store: search(store, db, query, now=now, limit=limit, filters=filters))
+
+    async def run(store: Store) -> tuple[SearchResult, bool]:
+        found = await search(store, db, query, now=now, limit=limit, filters=filters)
+        return found, Computed.RANKS in await store.computed()
+
+    found, is_ranked = on_rows(db, run)
     if found.note:
         tell(found.note)
     one_cluster = filters.similar_to is not None
     show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
+    if not as_json and found.hits and not is_ranked:
+        tell(f"no page has a rank yet: run `{REFRESH}{db_argument(db)}` first for PageRank")
 
 
 @cli.command("serve-search")
@@ -112,7 +122,7 @@ def search_command(
     help="The address at which users reach the page, if a proxy serves it; browsers need it to add the search.",
 )
 def serve_search(db: str, listen: str, title: str, base_url: str | None) -> None:
-    """Serve a search page over the index that `crawler index` built; it only reads.
+    """Serve a search page over the index that `crawler refresh-search` built; it only reads.
 
     The page needs no script. The same address answers programs in JSON (?q=WORDS&format=json). It has no password: on
     other addresses than 127.0.0.1 everyone who reaches it can search.

@@ -25,6 +25,7 @@ from crawler.search.document import Document, packed, unpacked
 from crawler.search.stems import stemmed_languages
 from crawler.search.tokenizer import TOKENIZER
 from crawler.settings.stored import stored_settings
+from crawler.store.computed import REFRESH
 from crawler.store.location import db_argument, is_url
 from crawler.store.sqlite.connection import interrupting, lock_store, read_errors, read_only_uri, split_script
 from crawler.store.statements import load_statements, read_sql
@@ -151,7 +152,7 @@ async def open_index(path: Path, seconds: float) -> AsyncIterator[Index]:
 
 def no_index(error: NoIndex, db: str) -> NoIndex:
     """The message for a user of the store at ``db``."""
-    return NoIndex(f"{error}; ", Action(f"crawler index{db_argument(db)}", "crawl.index()"), " builds it")
+    return NoIndex(f"{error}; ", Action(f"{REFRESH}{db_argument(db)}", "crawl.index()"), " builds it")
 
 
 class WritableIndex(Index):

@@ -37,7 +37,7 @@ from crawler.search.names import Named
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.tokenizer import tokenize
 from crawler.search.vocabulary import Vocabulary
-from crawler.store.computed import Computed, behind_sentence
+from crawler.store.computed import REFRESH, Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, canonicalise
@@ -415,7 +415,7 @@ async def _state(store: Store, index: Index) -> str:
     if state["crawl"] != await crawl_of(store):
         raise NoIndex(f"{index.path}: the search index of another crawl than that of {store.name}")
     if not state["complete"]:
-        return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
+        return f"the index is not complete; `{REFRESH}{db_argument(store.name)}` completes it"
     computed = await store.computed()
     computed[Computed.INDEX] = computed.get(Computed.INDEX, True) or bool(
         await store.query(SQL["is_behind"], {"last_request": state["last_request"]})

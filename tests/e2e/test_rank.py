@@ -122,11 +122,14 @@ def test_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_who_asks_for_ranks_before_there_are_any_is_told_what_to_run(store: Path, tmp_path: Path) -> None:
-    wanted = f"run `crawler rank --db {store}` first"
+    wanted = f"run `crawler refresh-search --db {store}` first"
+    assert here("index", "--db", store).code == 0
     for ranked in (False, True):
         for view in ("ranks", "site_ranks"):
             exported = here("export", "csv", tmp_path / "r.csv", "--table", view, "--db", store)
             assert (exported.code, wanted in exported.err) == (0, not ranked)
+        found = here("search", "end", "--db", store)
+        assert (found.code, wanted in found.err) == (0, not ranked)
         assert here("rank", "--db", store).code == 0
     assert (
         wanted not in here("export", "csv", tmp_path / "r.csv", "--table", "pages", "--where", "0", "--db", store).err

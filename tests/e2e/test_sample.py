@@ -298,7 +298,7 @@ def test_the_audit_judges_requests_of_a_run_that_had_dropped_the_sample(
     folder = tmp_path / "appendix"
     assert store.ask("export appendix", folder).code == 0
     assert f"The audit found {len(dropped)} violations" in (folder / "README.md").read_text()
-    assert here("audit", "--appendix", folder).code == 1
+    assert here("audit", folder).code == 1
 
 
 # --- revisits -------------------------------------------------------------------------------------

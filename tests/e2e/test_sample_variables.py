@@ -166,10 +166,10 @@ def test_hand_codes_and_functions_are_variables_everywhere(waves: tuple[Path, Pa
     (tmp_path / "study.toml").write_text(study)
     assert here("export", "appendix", folder, "--db", db, "--study", tmp_path / "study.toml").code == 0
     assert (folder / "variables" / "topic.csv").read_bytes() == codes.read_bytes()
-    assert here("audit", "--appendix", folder).code == 0
+    assert here("audit", folder).code == 0
     changed = folder / "variables" / "topic.csv"
     changed.write_text(changed.read_text().replace("news", "blog", 1))
-    assert "and the hand codes say blog" in here("audit", "--appendix", folder).out
+    assert "and the hand codes say blog" in here("audit", folder).out
 
 
 def test_parts_may_be_of_a_column_or_of_a_file_of_sites(waves: tuple[Path, Path], tmp_path: Path) -> None:

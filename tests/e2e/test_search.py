@@ -137,7 +137,7 @@ def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None
         (["search", "--db", "none.db", "--", "-word"], "no such store"),
         (["search", "-word"], "come after `--`"),
         (["search", "word", "--limit", "0"], "--limit"),
-        (["search", "word"], ": no such search index; `crawler index --db "),
+        (["search", "word"], ": no such search index; `crawler refresh-search --db "),
         (["search", "word", "--db", "none.db"], "no such store"),
         (["index", "--db", "none.db"], "no such store"),
     ],

@@ -228,7 +228,7 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
         await crawl.index(die)
     found = await crawl.search("word")
     assert found.total == 6
-    assert found.note.startswith("the index is not complete; `crawler index --db ")
+    assert found.note.startswith("the index is not complete; `crawler refresh-search --db ")
     seen: list[tuple[int, int]] = []
     assert await crawl.index(lambda done, total: seen.append((done, total))) == IndexSummary(10, 4, 0)
     assert seen == [(3, 10), (6, 10), (9, 10), (10, 10)]
@@ -274,7 +274,9 @@ async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
     await crawl.indexed({f"{A}/": Said("word")})
     await crawl.harness.commit(requests=[request(1, "/new")])
     assert (await crawl.search("word")).note == (
-        "not up to date with the crawl: search index; run `crawler index" + db_argument(crawl.harness.store.name) + "`"
+        "not up to date with the crawl: search index; run `crawler refresh-search"
+        + db_argument(crawl.harness.store.name)
+        + "`"
     )
 
 
