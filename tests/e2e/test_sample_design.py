@@ -15,11 +15,17 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Page
+from crawler.sampling import forecast
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.web import LoopbackWeb
 
 SITES = ("a.test", "b.test")
 PAGES = 40
+
+
+@pytest.fixture(autouse=True)
+def _fewer_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "_DRAWINGS", 60)
 
 
 def publish(web: LoopbackWeb, tmp_path: Path, hosts: tuple[str, ...] = SITES) -> Path:
