@@ -6,8 +6,6 @@ An unfinished one is private. A finished one has the mode of what it replaces, o
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +79,7 @@ class AtomicFiles:
             _require_replaceable(place, earlier)
         elif not place.parent.is_dir():
             raise UsageError(f"{place}: the folder {place.parent} does not exist; make it first")
-        beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
+        beside = _beside(place)
         try:
             beside.mkdir(0o700)
         except OSError as error:
@@ -122,7 +120,7 @@ class AtomicFiles:
 
     def _discard(self) -> None:
         for folder in self._folders:
-            shutil.rmtree(folder.beside, ignore_errors=True)
+            _remove(folder.beside)
         for file in self._files:
             if file.beside is not None:
                 _close(file.file)
@@ -148,7 +146,7 @@ def _open(place: Path) -> AtomicFile:
             return AtomicFile(place.open("wb"), place)
         if _is_store(place):
             raise UsageError(f"{place}: part of the store of a crawl, which is not overwritten; choose another name")
-        beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
+        beside = _beside(place)
         return AtomicFile(open(beside, "xb", opener=private), place, beside)
     except OSError as error:
         raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
@@ -172,7 +170,18 @@ def _put_in_place(folder: _Folder) -> None:
     folder.beside.chmod(mode)
     folder.beside.rename(folder.place)
     if replaces:
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
+
+
+def _beside(place: Path) -> Path:
+    """A new temporary path in the folder of ``place``."""
+    return place.parent / f".crawler-{os.urandom(8).hex()}.part"
+
+
+def _remove(folder: Path) -> None:
+    from shutil import rmtree  # here, because most commands write no folder
+
+    rmtree(folder, ignore_errors=True)
 
 
 def _mode_at(place: Path, new: int) -> int:

@@ -10,8 +10,10 @@ import asyncio
 import math
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
+
+import msgspec
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
@@ -112,8 +114,7 @@ class AddressBook(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPermit:
+class FetchPermit(msgspec.Struct, frozen=True):
     """The permission for a request: its site, the robots copy in force until ``valid_until``, the line that allows it.
 
     ``for_site_id`` is set for a robots.txt that is requested behind a redirect: the site that it is for.
@@ -149,8 +150,7 @@ class FetchPermit:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSide:
+class FetcherSide(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a run that sends requests and reads the answers.
 
     ``reader`` reads pages and bounds the answers that wait to be read, ``lease`` permits requests, and ``lag`` is taken
@@ -198,7 +198,6 @@ class Gate:
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
-        self._memory.on_wait(self._body_waits)
 
     @property
     def look_ups(self) -> str:
@@ -323,7 +322,9 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
+            waits = partial(self._body_waits, permit.group)
+            sent = request.sent_to(address, permit.group, fresh=fresh, body_waits=waits)
+            answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 assert self._book is not None, "it has the address"

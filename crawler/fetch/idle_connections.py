@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
+
+import msgspec
 
 from crawler.fetch.connection import Connection
 
@@ -32,8 +33,7 @@ _LOOK_EVERY_S = 1.0
 _CLOSED_AT_ONCE = 8  # of the least useful connections, if there are too many
 
 
-@dataclass(slots=True, eq=False)
-class _Idle:
+class _Idle(msgspec.Struct, eq=False):
     key: Hashable
     connection: Connection
     since: float  # loop time, as ``until``

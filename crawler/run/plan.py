@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.layout import Fact, facts
@@ -28,8 +29,7 @@ _SITES_SHOWN = 5
 _SEEDS_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What is known before a crawl. ``extra_each`` are the requests to each site before its first page.
 
     ``most_pages`` is ``None`` if only the links that are found bound the pages. ``time`` has the range in seconds.

@@ -16,8 +16,9 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
 
 from crawler.cli.logs import Forwarding, show_by
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
@@ -40,8 +41,7 @@ REPORT_EVERY_S = 0.5
 _FILES, _MOST_FILES = b"f", 16  # files are sent with an octet
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """The assignment of one worker in a run: its settings, and the run that it joins."""
 
     settings: Settings

@@ -17,8 +17,7 @@ from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.fields.kinds import SECONDS
-from crawler.formatting import many
-from crawler.store.computed import Computed
+from crawler.store.computed import REFRESH, Computed
 from crawler.store.location import db_argument
 
 if TYPE_CHECKING:
@@ -42,10 +41,7 @@ def index_command(db: str, as_json: bool) -> None:
                 return await build_index(db, store, reader, partial(doing, "pages checked"))
 
     built = on_rows(db, build, writes=True)
-    text = f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
-    if built.unread:
-        text += f"; the text of {many(built.unread, 'page')} was too costly to read"
-    show(as_json, lambda: asdict(built), lambda: say(text))
+    show(as_json, lambda: asdict(built), lambda: say(str(built)))
 
 
 class _SearchCommand(click.Command):
@@ -91,14 +87,14 @@ def search_command(
     since: str | None,
     similar_to: str | None,
 ) -> None:
-    """Search the pages crawled, after `crawler index`.
+    """Search the pages crawled, after `crawler refresh-search`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word,
     unless a page has it with the hyphen, as in 'kill -9'.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
-    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates that
-    `crawler duplicates` has found, the best one is shown.
+    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates, the
+    best one is shown.
     """
     from crawler.cli.console import console
     from crawler.search.rendering import render
@@ -121,7 +117,7 @@ def search_command(
     one_cluster = similar_to is not None
     show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
     if not as_json and found.hits and not is_ranked:
-        tell(f"no page has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
+        tell(f"no page has a rank yet: run `{REFRESH}{db_argument(db)}` first for PageRank")
 
 
 @cli.command("serve-search")
@@ -134,7 +130,7 @@ def search_command(
     help="The address at which users reach the page, if a proxy serves it; browsers need it to add the search.",
 )
 def serve_search(db: str, listen: str, title: str, base_url: str | None) -> None:
-    """Serve a search page over the index that `crawler index` built; it only reads.
+    """Serve a search page over the index that `crawler refresh-search` built; it only reads.
 
     The page needs no script. The same address answers programs in JSON (?q=WORDS&format=json). It has no password: on
     other addresses than 127.0.0.1 everyone who reaches it can search.

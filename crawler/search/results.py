@@ -37,7 +37,7 @@ from crawler.search.names import Named
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.tokenizer import tokenize
 from crawler.search.vocabulary import Vocabulary
-from crawler.store.computed import Computed, behind_sentence
+from crawler.store.computed import REFRESH, Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, canonicalise
@@ -208,8 +208,8 @@ async def search(
         async with open_index(await index_path(store, db), MOST_S) as index, store.deadline(MOST_S):
             note = await _state(store, index)
             wanted = filters or Filters()
-            vocabulary = await Vocabulary.of(index, wanted.language)
             values = await _values(store, index, wanted) | {"now": now}
+            vocabulary = Vocabulary(index, wanted.language)
             found = await _Search(store, index, vocabulary, values, offset, offset + limit, facets).corrected(words)
             return replace(found, note=note)
     except NoIndex as error:
@@ -311,7 +311,7 @@ class _Search:
 
         And the forms that more than half of the pages have: BM25 in FTS5 adds nothing for them, in as much time.
         """
-        ((pages, _),) = await self.index.query(INDEX["count_pages"])
+        pages = self.index.state["pages"]
         each = (*((phrase,) for phrase in query.phrases), *query.words)
         having = {form: await self.vocabulary.pages_with(form) for form in {form for forms in each for form in forms}}
         counts = [min(pages, sum(having[form] for form in set(forms))) for forms in each]
@@ -411,11 +411,11 @@ def _in_one_language(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def _state(store: Store, index: Index) -> str:
     """A note for the user if results may be out of date. Raises :class:`NoIndex` for the index of another crawl."""
-    (state,) = await index.query(INDEX["state"])
+    state = index.state
     if state["crawl"] != await crawl_of(store):
         raise NoIndex(f"{index.path}: the search index of another crawl than that of {store.name}")
     if not state["complete"]:
-        return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
+        return f"the index is not complete; `{REFRESH}{db_argument(store.name)}` completes it"
     computed = await store.computed()
     computed[Computed.INDEX] = computed.get(Computed.INDEX, True) or bool(
         await store.query(SQL["is_behind"], {"last_request": state["last_request"]})

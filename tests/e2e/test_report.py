@@ -107,13 +107,6 @@ def test_a_wrong_out_is_refused_and_nothing_is_written(
     assert {path: path.read_bytes() for path in db.parent.iterdir()} == before
 
 
-def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
-    ended = here("report", tmp_path / "r.html", "--db", tmp_path / "none.db")
-    assert ended.code == 2
-    assert "no such store" in ended.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_store_itself_is_not_overwritten(db: Path) -> None:
     named = db.rename(db.with_suffix(".html"))
     before = named.read_bytes()

@@ -89,10 +89,13 @@ def test_mail_cannot_flood_the_frontier_and_the_index_tells_the_rest(robot: Robo
     assert robot.query("SELECT count(*) FROM urls WHERE url LIKE '%/true%'") == [(150,)]
 
 
-def test_the_index_replaces_a_report_that_is_too_long(robot: Robot, server: OldServer) -> None:
+def test_the_index_replaces_a_report_that_is_too_long(
+    robot: Robot, server: OldServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.rup.protocol.report.MAX_CHANGES", 9)
     changed = change(server)
     robot.report()
-    long = forged(server.base, 1, *(f"/flood{n}.html" for n in range(100_001)))
+    long = forged(server.base, 1, *(f"/flood{n}.html" for n in range(10)))
     assert "reads the site's index instead" in robot.receive(long).err
     assert server.actions()[1:] == ["GetSequenceNumber", "GetIndex"]
     assert robot.crawl() == changed

@@ -152,8 +152,6 @@ def plan(*arguments: str | Path) -> dict[str, Any]:
     [
         ("--max-depth", "1", "--sample", "6", "--per", "site"),
         ("--max-depth", "1", "--sample", "15"),
-        ("--max-depth", "0", "--sample", "1"),
-        ("--max-depth", "0", "--sample", "1", "--per", "site"),
         ("--max-depth", "1", "--sample", "6", "--per", "site", "--sample-sites", "1", "--sample-sites-by", "size"),
         ("--max-depth", "0", "--sample", "1", "--per", "site", "--sample-sites", "1"),
     ],

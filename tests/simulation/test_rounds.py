@@ -162,7 +162,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(
         if not is_kept:
             monkeypatch.setattr(BucketTask, "_keep_pauses", _nothing)
         assert (await crawler.crawl()).code is EndCode.DONE
-        assert len(list((tmp_path / "data" / "stores").glob("*/*.db"))) == 2, "the last, and the one before"
+        assert len(list((tmp_path / "data" / "stores").glob("*/*.db.zst"))) == 2, "the last, and the one before"
         return crawler
 
     crawler = run_virtual(main)

@@ -44,9 +44,10 @@ Outcome = Sent | Refused | Later
 class SmtpMailer:
     """Sends mails one after the other over one connection, which it opens when needed. Close it when idle."""
 
-    def __init__(self, host: str, port: int, *, user: str | None = None, password: str | None = None) -> None:
+    def __init__(self, host: str, port: int, *, login: tuple[str, str] | None = None) -> None:
+        """``login``: user and password."""
         self._address = (host, port)
-        self._login = (user, password) if user is not None and password is not None else None
+        self._login = login
         self._connection: aiosmtplib.SMTP | None = None
 
     async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome:

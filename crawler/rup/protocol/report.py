@@ -23,9 +23,8 @@ from email.utils import format_datetime
 from enum import Enum
 from itertools import groupby
 
-from crawler.robots.http_dates import http_date
+from crawler.dates import any_date
 from crawler.rup.protocol.wire import decode, is_cut, unfold, unwrap
-from crawler.sitemaps.dates import epoch_s
 from crawler.terminal_text import shown
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
 
@@ -163,6 +162,5 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _date(text: str) -> float | None:
-    at = epoch_s(text)
-    at = http_date(text) if at is None else at
+    at = any_date(text)
     return at if at is not None and abs(at) < _MAX_TIME_S else None

@@ -29,7 +29,7 @@ from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.retrying import retrying
 from crawler.store.rows import RobotsNews
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.sql.section import Access, StoreSection
+from crawler.store.sql.section import Access, StoreSection, in_transaction
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -185,50 +185,50 @@ class Carrier(StoreSection):
             raise LeaseLost(message, committed=True)
 
     @retrying
+    @in_transaction
     async def _store_urls(self, left: Sequence[Any], worker: int | None, refresh: Refresh) -> dict[str, int]:
         """The first step; returns the numbers of the URLs."""
         numbers: dict[str, int] = {}
-        async with self._writing():
-            await self._require_lease(worker)
-            touched = set[int]()
-            for max_depth in dict.fromkeys(row.max_depth for row in left):
-                rows = [row for row in left if row.max_depth == max_depth]
-                found, groups = await self._offers.store(_best(rows), max_depth)
-                numbers |= found
-                nearer: dict[int, int] = {}
-                for row in rows:
-                    if row.target is not None:
-                        nearer[row.target] = min(row.depth, nearer.get(row.target, row.depth))
-                better = await self._offers.nearer(nearer, max_depth)
-                touched |= groups | await self._offers.apply_better(better, max_depth)
-            await refresh(touched)
+        await self._require_lease(worker)
+        touched = set[int]()
+        for max_depth in dict.fromkeys(row.max_depth for row in left):
+            rows = [row for row in left if row.max_depth == max_depth]
+            found, groups = await self._offers.store(_best(rows), max_depth)
+            numbers |= found
+            nearer: dict[int, int] = {}
+            for row in rows:
+                if row.target is not None:
+                    nearer[row.target] = min(row.depth, nearer.get(row.target, row.depth))
+            better = await self._offers.nearer(nearer, max_depth)
+            touched |= groups | await self._offers.apply_better(better, max_depth)
+        await refresh(touched)
         return numbers
 
     @retrying
+    @in_transaction
     async def _store_links(
         self, left: Sequence[Any], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
     ) -> None:
         """The second step. A page that has come nearer to a seed since also brings the URLs of its new links nearer."""
-        async with self._writing():
-            await self._require_lease(worker)
-            sources = {row.source: row for row in left if row.source is not None}
-            await self._offers.lock(sources)
-            await self._sql.execute_many(
-                "replace_offers_by_links",
-                [{"id": row.id, "number": None if row.url is None else numbers.get(row.url)} for row in left],
-            )
-            rows = await self._sql.fetch("depths", numbers=json.dumps(list(sources)))
-            depths = {row.id: row.depth for row in rows}
-            touched = set[int]()
-            for max_depth in dict.fromkeys(row.max_depth for row in left):
-                moved = [
-                    number
-                    for number, row in sources.items()
-                    if row.max_depth == max_depth and row.source_depth is not None and depths[number] < row.source_depth
-                ]
-                if moved:
-                    touched |= await self._offers.apply_better(await self._offers.entailed(moved, max_depth), max_depth)
-            await refresh(touched)
+        await self._require_lease(worker)
+        sources = {row.source: row for row in left if row.source is not None}
+        await self._offers.lock(sources)
+        await self._sql.execute_many(
+            "replace_offers_by_links",
+            [{"id": row.id, "number": None if row.url is None else numbers.get(row.url)} for row in left],
+        )
+        rows = await self._sql.fetch("depths", numbers=json.dumps(list(sources)))
+        depths = {row.id: row.depth for row in rows}
+        touched = set[int]()
+        for max_depth in dict.fromkeys(row.max_depth for row in left):
+            moved = [
+                number
+                for number, row in sources.items()
+                if row.max_depth == max_depth and row.source_depth is not None and depths[number] < row.source_depth
+            ]
+            if moved:
+                touched |= await self._offers.apply_better(await self._offers.entailed(moved, max_depth), max_depth)
+        await refresh(touched)
 
 
 def _offer(row: Any) -> Offer:

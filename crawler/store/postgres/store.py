@@ -37,7 +37,7 @@ from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.control import Control
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
-from crawler.store.sql.section import Access
+from crawler.store.sql.section import Access, in_transaction
 from crawler.store.sql.store import Store
 from crawler.store.sql.tables import Row, tables
 from crawler.store.sql.workers import Workers
@@ -94,7 +94,7 @@ class PostgresStore(Store):
         self._answers: set[object] = set()  # the numbers of answers that are stored
         self._readiness = PostgresReadiness(sql)
         self._revisits = RevisitRows(sql, self._offers)
-        self._access = Access(self.name, sql, self._read, self._writing, self._retry)
+        self._access = Access(self.name, sql, self._read, self._transact, self._writing, self._retry)
         self.bodies = Bodies(self._access)
         self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
@@ -218,16 +218,16 @@ class PostgresStore(Store):
         )
 
     @retrying
+    @in_transaction
     async def _notify(self) -> None:
         """Wake workers that wait for work. It need not follow every commit: workers also poll."""
-        async with self._writing():
-            await self._sql.fetch("notify", channel=_CHANNEL)
+        await self._sql.fetch("notify", channel=_CHANNEL)
 
     @retrying
+    @in_transaction
     async def _put(self, contents: dict[str, list[Row]]) -> None:
         """Store contents in a transaction of their own: they belong to no group."""
-        async with self._writing():
-            await self._committer.put_contents(contents)
+        await self._committer.put_contents(contents)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)
@@ -271,37 +271,39 @@ class PostgresStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return self._reader.deadline(seconds)
 
-    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
         async with self._read_only_transaction():
             if isinstance(sql, UserSql):
                 await self._require_read_only(sql)
             cursor = await self._reader.open_cursor(sql, parameters)
             while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
-                for row in named(batch):
-                    yield row
+                yield named(batch)
 
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen
 
+    @in_transaction
     async def insert_rows(self, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
-        async with self._writing():
-            await self._db.copy_in(table, columns, rows)
+        await self._db.copy_in(table, columns, rows)
 
+    @in_transaction
     async def empty(self, tables: Sequence[str]) -> None:
-        async with self._writing():
-            await self._db.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+        await self._db.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
     async def finish_copy(self, now: float) -> None:
         """Also sets the sequences, for numbers to go on after those that were copied."""
-        async with self._writing():
-            numbered = ((name, table.key[0]) for name, table in tables("sqlite").items() if table.is_numbered)
-            for table, column in numbered:
-                await self._db.execute(
-                    f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}"
-                )
-            await self._sql.execute("number_requests")
-            await self._db.execute("ANALYZE")
+        await self._set_sequences()
         await super().finish_copy(now)
+
+    @in_transaction
+    async def _set_sequences(self) -> None:
+        numbered = ((name, table.key[0]) for name, table in tables("sqlite").items() if table.is_numbered)
+        for table, column in numbered:
+            await self._db.execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), max({column})) FROM {table}"
+            )
+        await self._sql.execute("number_requests")
+        await self._db.execute("ANALYZE")
 
     # --- for Store -------------------------------------------------------------------------
 

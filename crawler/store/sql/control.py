@@ -12,7 +12,7 @@ from crawler.reasons import ReasonCode
 from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat
-from crawler.store.sql.section import Access, StoreSection
+from crawler.store.sql.section import Access, StoreSection, in_transaction
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.statements import Queries
 
@@ -31,16 +31,16 @@ class Control(StoreSection):
         """The orders after the one with this number, in sequence."""
         return [_order(row) for row in await self._control_read.fetch("orders", after=after)]
 
+    @in_transaction
     async def give(self, command: Command, name: str, clock: Clock, because: str = "") -> Order:
         """Give an order. Raises :class:`UsageError` for one that would change nothing; see :func:`give`."""
-        async with self._writing():
-            return await give(self._sql, command, name, clock, because)
+        return await give(self._sql, command, name, clock, because)
 
     @retrying
+    @in_transaction
     async def done(self, order: Order, now: float) -> None:
         """Note that an order was carried out."""
-        async with self._writing():
-            await self._sql.execute("order_carried_out", now=now, id=order.id)
+        await self._sql.execute("order_carried_out", now=now, id=order.id)
 
     async def queued_on(self, name: str, limit: int) -> list[int]:
         """The numbers of queued URLs on the sites that are blocked under ``name``."""
@@ -63,11 +63,11 @@ class Control(StoreSection):
                 break
         return found
 
+    @in_transaction
     async def beat(self, beat: Beat) -> None:
         """Store a heartbeat; those of earlier runs are deleted."""
-        async with self._writing():
-            await self._sql.execute("forget_beats", run_id=beat.run_id)
-            await self._sql.insert("heartbeat", [self._beat_row(beat)], known="replaced")
+        await self._sql.execute("forget_beats", run_id=beat.run_id)
+        await self._sql.insert("heartbeat", [self._beat_row(beat)], known="replaced")
 
     def _beat_row(self, beat: Beat) -> dict[str, object]:
         return beat._asdict()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crawler.frontier.hints import ASKED_FOR, Hint, HintCounts, HintKind, Refusal, folder_of, usable, with_folders
@@ -35,7 +35,7 @@ from crawler.store.retrying import retrying
 from crawler.store.sql.contents import set_id
 from crawler.store.sql.offers import FoundOffer, Offers
 from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.section import Access, StoreSection, are_idle
+from crawler.store.sql.section import Access, StoreSection, are_idle, in_transaction
 from crawler.store.sql.tables import StoreStatements
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class RevisitRows:
             "hinted_only": hinted_only,
             "all_due_before": now - settings.max_interval_s,
         }
-        async for row in self._due(terms):
+        for row in await self._sql.each("due_revisits", **terms):
             chance = Habits(row.changes, row.watched_s).chance(now - row.checked_at)
             if row.is_hinted:
                 chance = max(chance, hint_trust(row.tried or 0, row.changed or 0))
@@ -123,11 +123,6 @@ class RevisitRows:
             await self._queue(chosen[start : start + _ROWS_AT_ONCE])
         await self._pay(chosen, paid, settings, now)
         return chosen
-
-    async def _due(self, terms: Mapping[str, object]) -> AsyncIterator[Any]:
-        """The rows of ``due_revisits``. SQLite overrides it: there, rows are read as they are needed."""
-        for row in await self._sql.fetch("due_revisits", **terms):
-            yield row
 
     async def _queue(self, numbers: list[int]) -> None:
         await self._sql.execute("note_states", numbers=json.dumps(numbers))
@@ -316,6 +311,7 @@ class Revisits(StoreSection):
         self._revisits = revisits
 
     @retrying
+    @in_transaction
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
@@ -323,13 +319,13 @@ class Revisits(StoreSection):
 
         ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
         """
-        async with self._writing():
-            if not hinted_only:  # else apply_hints has added them
-                await self._revisits.add_visited(settings, now)
-            numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
-            await self._readiness.refresh(await self._offers.groups(numbers), per_site)
+        if not hinted_only:  # else apply_hints has added them
+            await self._revisits.add_visited(settings, now)
+        numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
+        await self._readiness.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
+    @in_transaction
     async def apply_hints(
         self,
         hints: Iterable[Hint],
@@ -344,7 +340,6 @@ class Revisits(StoreSection):
         ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
         budget.
         """
-        async with self._writing():
-            counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new, settings)
-            await self._readiness.refresh(touched)
+        counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new, settings)
+        await self._readiness.refresh(touched)
         return counts

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from crawler.store.retrying import Retry
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.statements import Queries
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound="_Writes")
+
+
+class Transact(Protocol):
+    """Executes ``work`` in one transaction, which is rolled back whole if anything fails in it.
+
+    ``work`` awaits nothing but statements of the transaction.
+    """
+
+    async def __call__(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
+
+
+class _Writes(Protocol):
+    @property
+    def _transact(self) -> Transact: ...
+
+
+def in_transaction(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Execute a method of a store in a transaction, as :class:`Transact` says. No such method calls another one."""
+
+    @wraps(method)
+    async def executed(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._transact(lambda: method(self, *args, **kwargs))
+
+    return executed
 
 
 async def are_idle(sql: StoreStatements) -> bool:
@@ -22,13 +53,15 @@ async def are_idle(sql: StoreStatements) -> bool:
 class Access(NamedTuple):
     """The way of a section to its database.
 
-    ``read`` reads committed rows. ``sql`` belongs to the one transaction that may be open, and ``writing()`` opens it;
-    it is rolled back whole if anything fails in it. ``name`` is the store's name in messages.
+    ``read`` reads committed rows. ``sql`` belongs to the one transaction that may be open. ``transact`` executes a
+    function in it; ``writing()`` opens it for a caller that awaits something else meanwhile. ``name`` is the store's
+    name in messages.
     """
 
     name: str
     sql: StoreStatements
     read: Queries
+    transact: Transact
     writing: Callable[[], AbstractAsyncContextManager[None]]
     retry: Retry
 
@@ -40,5 +73,6 @@ class StoreSection:
         self._name = access.name
         self._sql = access.sql
         self._read = access.read
+        self._transact = access.transact
         self._writing = access.writing
         self._retry = access.retry

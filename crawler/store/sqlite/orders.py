@@ -10,7 +10,8 @@ from crawler.frontier.operator import Command, Order
 from crawler.store.sql.control import give
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.tables import StoreStatements
-from crawler.store.sqlite.connection import open_database, require_usable, transaction
+from crawler.store.sqlite.connection import open_database, require_usable, transaction, write_errors
+from crawler.store.sqlite.on_thread import OnThread
 
 
 async def give_order(path: Path, command: Command, name: str, clock: Clock, because: str = "") -> Order:
@@ -24,11 +25,13 @@ async def give_order(path: Path, command: Command, name: str, clock: Clock, beca
     require_usable(path, read_only=True)
     require_usable(path, read_only=False)
     db = await open_database(path, may_make=False)
-    sql = StoreStatements(db, "sqlite")
+    thread = OnThread(db)
+    sql = StoreStatements(thread, "sqlite")
     try:
         await require_whole(sql, str(path))
-        async with transaction(db, path):
-            return await give(sql, command, name, clock, because)
+        with write_errors(path):
+            async with transaction(thread):
+                return await give(sql, command, name, clock, because)
     except UsageError as error:
         parts = error.args if str(path) in str(error) else (f"{path}: ", *error.args)
         raise UsageError(*parts) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import UsageError
-from crawler.export.tables import DetectedLanguage, LanguageDetector
+from crawler.export.languages import DetectedLanguage, LanguageDetector
 from crawler.page.main_text import main_text
 from crawler.page.texts import MainText
 from crawler.store.sqlite.store import SqliteStore

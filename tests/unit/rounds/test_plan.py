@@ -25,7 +25,7 @@ from crawler.dataset.records import (
     make,
     part,
 )
-from crawler.dataset.tables import TableFile
+from crawler.dataset.tables import columns_of, table_file
 from crawler.errors import UsageError
 from crawler.frontier.buckets import bucket_of
 from crawler.frontier.sample_design import Method, Per, SampleSettings
@@ -59,9 +59,9 @@ def dataset(tmp_path: Path) -> Dataset:
 def write(dataset: Dataset, key: str, table: str, rows: list[dict[str, Any]]) -> None:
     path = Path(dataset.objects.location) / key
     path.parent.mkdir(parents=True, exist_ok=True)
-    with TableFile(table, path) as file:
+    with table_file(table, path) as file:
         for row in rows:
-            file.add_row(row)
+            file.add([row.get(name) for name in columns_of(table)])
 
 
 def offer(url: str, depth: int, **changes: Any) -> dict[str, Any]:
