@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
@@ -92,7 +94,7 @@ class Crawl:
         )
         side = run.side
         if run.recorder is not None:
-            side = replace(side, fetcher=RecordingFetcher(side.fetcher, outbox))
+            side = msgspec.structs.replace(side, fetcher=RecordingFetcher(side.fetcher, outbox))
         self.gate = gate = Gate(side, self.clock, self.bench, outbox, scope.blocks)
         self.shutdown = Shutdown(gate, self.alarm)
         offers = SiteOffers(policy, scope, run.sample)
