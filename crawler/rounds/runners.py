@@ -1,6 +1,6 @@
 """Runners of the tasks of a round. A task may be run by several of them: it is claimed once.
 
-To run a round otherwise (Kubernetes Jobs, Slurm, Ray), start ``python -m crawler.rounds.worker DATASET ROUND`` on as
+To run rounds otherwise (Kubernetes Jobs, Slurm, Ray), start ``python -m crawler.rounds.worker DATASET [ROUND]`` on as
 many machines as wanted, and wait until all have ended.
 """
 
@@ -66,7 +66,7 @@ class Processes:
 
     async def _work(self, location: str, number: int, count: int) -> bool:
         """Let so many processes work on a round; returns whether all of them have come to its end."""
-        command = (sys.executable, "-m", "crawler.rounds.worker", location, "named")
+        command = (sys.executable, "-m", "crawler.rounds.worker", location, "-")
         pipe = asyncio.subprocess.PIPE
         while len(self._processes) < count:
             self._processes.append(
@@ -146,7 +146,7 @@ class Spark:
 def _work_in_executor(location: str, number: int, buckets: Iterable[int]) -> Iterator[int]:
     from crawler.rounds.worker import work
 
-    yield work(location, str(number), set(buckets))
+    yield work(location, number, set(buckets))
 
 
 RUNNERS: dict[RunnerName, Callable[[SystemClock], Runner]] = {RunnerName.PROCESSES: Processes, RunnerName.SPARK: Spark}

@@ -2,7 +2,7 @@
 
 It claims one task after the other, and crawls some of them at the same time over the same connections and parsers. Any
 number of these processes, on any machines that reach the dataset, work on a round together. Without the number of a
-round, it joins each round until the crawl is over. It keeps its connections and parsers between rounds.
+round, it joins each round until the crawl is over. With ``-``, it works on those that a driver names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 
@@ -30,9 +30,8 @@ from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task, begins_at
 from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
-from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress
-from crawler.engine.tasks import required_task
+from crawler.engine.tasks import background_task, required_task
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.fetch import open_files
 from crawler.formatting import many
@@ -214,7 +213,7 @@ async def _work_on(
     lease = Lease(None, clock, settings.fetch.total_timeout_s, ends_at=-math.inf)
     async with (
         fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
-        loop_lag_measured(side.lag, Progress(clock.now())),
+        background_task(side.lag.measure(Progress(clock.now()))),
         aclosing(rounds) as numbers,
     ):
         async for number in numbers:
@@ -274,7 +273,7 @@ async def _named_by_driver(clock: SystemClock) -> AsyncGenerator[int, None]:
             sys.stdout.flush()
 
 
-async def each_round(dataset: Dataset, clock: StorageClock) -> AsyncGenerator[int, None]:
+async def _begun(dataset: Dataset, clock: StorageClock) -> AsyncGenerator[int, None]:
     """Each round, from the one that is under way, until the crawl is over."""
     number, joined = max(1, len(await asyncio.to_thread(dataset.manifests))), 0
     while True:
@@ -284,35 +283,41 @@ async def each_round(dataset: Dataset, clock: StorageClock) -> AsyncGenerator[in
                 return
             number += 1
         elif joined < number and await asyncio.to_thread(dataset.plan, number) is not None:
-            await asyncio.to_thread(clock.look)
             tell(f"round {number}: this process works on it")
+            await asyncio.to_thread(clock.look)
             yield number
             joined = number
         else:
             await clock.sleep(_LOOK_FOR_ROUND_EVERY_S)
 
 
-def work(location: str, rounds: str, buckets: Collection[int] | None = None) -> int:
-    """Work on rounds of a dataset, each until no task is left; returns the exit code.
-
-    ``rounds`` is the number of one, ``each``, or ``named`` by the driver.
-    """
+def work(location: str, number: int | None = None, buckets: Collection[int] | None = None) -> int:
+    """Work on a round of a dataset, or on each that begins, until no task is left; returns the exit code."""
     dataset = Dataset(Objects(location))
+    clock = StorageClock(dataset.objects)
+    rounds = _begun(dataset, clock) if number is None else _one(number)
+    return _run(_work_on(dataset, rounds, clock, buckets))
+
+
+def _work_for_driver(location: str) -> int:
+    clock = SystemClock()
+    return _run(_work_on(Dataset(Objects(location)), _named_by_driver(clock), clock))
+
+
+def _run(work: Coroutine[None, None, int]) -> int:
     open_files.raise_limit()
     collect_garbage_seldom()
-    if rounds == "named":
-        clock = SystemClock()
-        return run_async(_work_on(dataset, _named_by_driver(clock), clock))
-    follows = StorageClock(dataset.objects)
-    numbers = each_round(dataset, follows) if rounds == "each" else _one(int(rounds))
-    return run_async(_work_on(dataset, numbers, follows, buckets))
+    return run_async(work)
 
 
 def main() -> int:
     """Run the command; errors of the user and of the storage are one line."""
+    _, location, *of_round = sys.argv
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
-        return work(sys.argv[1], sys.argv[2] if sys.argv[2:] else "each")
+        if of_round == ["-"]:
+            return _work_for_driver(location)
+        return work(location, int(of_round[0]) if of_round else None)
     except KeyboardInterrupt:  # it waits for a round
         return STOPPED
     except CrawlerError as error:

@@ -300,17 +300,6 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
     return f"{path}: {text}"
 
 
-async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
-    """Set SQLite's cache to a sixteenth of the store's size, between 1 and 8 MB, if it is not ``now_kib``.
-
-    The system caches the pages of a small store. Returns the size of SQLite's cache in KiB.
-    """
-    kib = min(8 << 10, max(1 << 10, file_bytes >> 24 << 10))  # in whole MB
-    if kib != now_kib:
-        await db.execute(f"PRAGMA cache_size = -{kib}")
-    return kib
-
-
 def is_held(path: Path) -> bool:
     """Whether a process may be writing to the store at ``path``; True if that cannot be determined.
 
