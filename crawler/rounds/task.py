@@ -41,8 +41,8 @@ _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
 _TRY_AGAIN_S = 5.0
 #: Many engines share a process, and a lost task loses its store whole: so commits are rarer. With ``AHEAD_EVERY_S``,
-#: the log of a lost task is written after 8 s.
-_RARER = 6.0
+#: the log of a lost task is written after 9 s.
+_RARER = 8.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
