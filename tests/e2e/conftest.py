@@ -1,4 +1,4 @@
-"""The site of yesterday and the robot that subscribes to its reports, for the tests of ``crawler rup``."""
+"""What tests of several modules share: the three sites of samples, and the site and the robot of ``crawler rup``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.sampled import Sampled, three_sites
+from tests.web import LoopbackWeb
+
 if TYPE_CHECKING:
     from tests.rup.old_server import OldServer
     from tests.rup.robot import Robot
+
+
+@pytest.fixture
+def web() -> Iterator[LoopbackWeb]:
+    """The three sites, which a test may change. Other modules define a web of their own."""
+    with three_sites() as web:
+        yield web
+
+
+@pytest.fixture
+def store(web: LoopbackWeb, tmp_path: Path) -> Sampled:
+    """An empty store."""
+    return Sampled(web, tmp_path)
 
 
 @pytest.fixture
