@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, LimitSettings, UpdateSettings
 from crawler.frontier.politeness import PolitenessSettings
@@ -12,8 +12,7 @@ from crawler.preferences.purposes import UsePurpose
 from crawler.robots.response import RobotsSettings
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsPolicy:
+class RobotsPolicy(msgspec.Struct, frozen=True):
     """All that the requests for robots.txt and their reading need to know of the settings."""
 
     settings: RobotsSettings
@@ -21,16 +20,15 @@ class RobotsPolicy:
     known_hosts: tuple[str, ...] = ()  # patterns: a Host line may name such a host without a dot
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlPolicy:
+class CrawlPolicy(msgspec.Struct, frozen=True):
     """All that the engine needs to know of the settings."""
 
     limits: LimitSettings
     politeness: PolitenessSettings
     fetch: RequestSettings
     robots: RobotsPolicy
-    revisit: RevisitSettings = field(default_factory=RevisitSettings)
-    updates: UpdateSettings = field(default_factory=UpdateSettings)
-    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
+    revisit: RevisitSettings = msgspec.field(default_factory=RevisitSettings)
+    updates: UpdateSettings = msgspec.field(default_factory=UpdateSettings)
+    discovery: DiscoverySettings = msgspec.field(default_factory=DiscoverySettings)
     kept_headers: tuple[str, ...] = KEPT_HEADERS  # names of response headers; "*": all
     purposes: tuple[UsePurpose, ...] = ()

@@ -8,9 +8,10 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from crawler.engine import operator_log
 from crawler.engine.tasks import background_task
@@ -32,8 +33,7 @@ _MEASURE_EVERY_S = 10.0
 _REST_FACTOR = 20  # times as long as a measurement has taken, until the next: a folder of many files takes a while
 
 
-@dataclass(frozen=True, slots=True)
-class DiskReserve:
+class DiskReserve(msgspec.Struct, frozen=True):
     """The free space that a crawl leaves on the disks of the folders that it writes to.
 
     ``min_free`` is in bytes. ``None`` stands for :data:`DEFAULT_BYTES`, or :data:`DEFAULT_SHARE` of a smaller disk.
@@ -107,7 +107,7 @@ class DiskWatch:
 
     async def _keep_checking(self) -> None:
         while True:
-            await self._context.clock.sleep(_CHECK_EVERY_S)
+            await self._context.clock.sleep(_CHECK_EVERY_S * self._context.inputs.rarer)
             await self._check()
 
     async def _check(self) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from inspect import isawaitable
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from crawler.errors import HookError
@@ -30,8 +30,7 @@ class FoundLink(NamedTuple):
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(msgspec.Struct, frozen=True):
     """``follow`` says whether to follow a link, ``keep`` whether to keep the page of an outcome.
 
     Both may be ``async``. ``headers`` are sent with every request. An exception of one of the functions is shown as a

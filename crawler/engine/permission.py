@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
+
+import msgspec
 
 from crawler.frontier.decide import Allowed
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """Nothing was sent, for the reason ``why``: the site may not be asked, or not now."""
 
     why: str

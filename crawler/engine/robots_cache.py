@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -58,8 +58,7 @@ class ObtainedCopy(NamedTuple):
     is_new: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Inquiry:
+class _Inquiry(msgspec.Struct, frozen=True):
     """The search for the copy of ``site``.
 
     ``group`` is its politeness group if the task has claimed that; else the copy is found at the claim of another site.

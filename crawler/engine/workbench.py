@@ -15,13 +15,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum, IntEnum, auto
 from functools import lru_cache
 from heapq import heappop, heappush
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import count
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from crawler.frontier.hours import window
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer, with_crawl_delay
@@ -83,8 +85,7 @@ _EVICTED_AT_ONCE = 1_000
 # --- what the workbench is asked, and what it answers -----------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     """One request at the workbench, from :meth:`Workbench.open` to :meth:`Workbench.close`."""
 
     group: str
@@ -100,30 +101,25 @@ class Ticket:
     waiter: object = None  # for the shell
 
 
-@dataclass(frozen=True, slots=True)
-class Go:
+class Go(msgspec.Struct, frozen=True):
     """Send the request now. It holds a slot, and a place at its address, until :meth:`Workbench.done`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Ask again at ``until`` (seconds since the epoch); if that is infinite, when the ticket is woken."""
 
     until: float = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class WaitForRoom:
+class WaitForRoom(msgspec.Struct, frozen=True):
     """Ask again when there is room for another answer of the domain."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookUp:
+class LookUp(msgspec.Struct, frozen=True):
     """Look the host up, for :data:`LOOK_UP_S` at most, and say so to :meth:`Workbench.looked_up`."""
 
 
-@dataclass(frozen=True, slots=True)
-class GiveBack:
+class GiveBack(msgspec.Struct, frozen=True):
     """Give the group back to the store: it can be asked ``until`` then at the earliest (seconds since the epoch)."""
 
     until: float
@@ -144,8 +140,7 @@ class Hold(Enum):
 # --- limits that many groups share ------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class _Limiter:
+class _Limiter(msgspec.Struct, eq=False):
     """The requests to many groups that share a registered domain or an address: in flight, and in a bounded queue.
 
     A group that finds the queue full is given back with the time at which its turn is likely to come (:meth:`book`). It
@@ -157,10 +152,11 @@ class _Limiter:
     in_flight: int = 0
     next_at: float = 0.0  # when the next request may start, in seconds since the epoch
     has_timer: bool = False
-    queue: dict[Ticket, None] = field(default_factory=dict)  # the one that came first is first
+    queue: dict[Ticket, None] = msgspec.field(default_factory=dict)  # the one that came first is first
     waited_s: float = 0.0  # by the request that was served last, if others wait since
-    booked: dict[str, float] = field(default_factory=dict)  # by domain, when its last group that was given back is due
-    bookings: list[tuple[float, str]] = field(default_factory=list)  # a heap of all that are due later
+    #: By domain, when its last group that was given back is due.
+    booked: dict[str, float] = msgspec.field(default_factory=dict)
+    bookings: list[tuple[float, str]] = msgspec.field(default_factory=list)  # a heap of all that are due later
 
     def begin(self, now: float, *, is_paced: bool) -> None:
         """A request starts."""
@@ -231,12 +227,11 @@ class _Limiter:
         return not (self.in_flight or self.queue or self.bookings) and self.next_at <= now
 
 
-@dataclass(slots=True, eq=False)
-class Address(_Limiter):
+class Address(_Limiter, eq=False):
     """An IPv4 address, or the /64 of an IPv6 address, with the requests to it."""
 
     limit: int = 1  # requests in flight
-    groups: set[str] = field(default_factory=set)  # at most UNPACED_GROUPS + 1
+    groups: set[str] = msgspec.field(default_factory=set)  # at most UNPACED_GROUPS + 1
 
     @property
     def least_turn_s(self) -> float:
@@ -280,8 +275,7 @@ class _Kind(IntEnum):
     SLOW = 3  # for long, judging by one of its recent requests
 
 
-@dataclass(slots=True, eq=False)
-class _Domain(_Limiter):
+class _Domain(_Limiter, eq=False):
     """A registered domain. Of its requests, those in flight hold slots, and those whose answers are read count too."""
 
     kind: _Kind = _Kind.NEW
@@ -292,7 +286,7 @@ class _Domain(_Limiter):
     turn: int = 0  # while it waits: domains with lower numbers are served first
     is_candidate: bool = False  # it is in the heap of its kind
     parked_at: tuple[int, int] | None = None  # it waits for more free slots: its kind, and its requests in flight
-    by_address: dict[Address | None, deque[Ticket]] = field(default_factory=dict)  # in the order of their turns
+    by_address: dict[Address | None, deque[Ticket]] = msgspec.field(default_factory=dict)  # in the order of their turns
 
     def is_idle(self, now: float) -> bool:
         """See :class:`_Limiter`."""
@@ -603,8 +597,7 @@ class _Answered(NamedTuple):
     settings: PolitenessSettings
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     """A politeness group that a task of this process works on."""
 
     pace: Pace

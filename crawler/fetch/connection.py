@@ -32,12 +32,12 @@ import ssl
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import aiohttp
+import msgspec
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
@@ -70,11 +70,10 @@ class BoundExceeded(aiohttp.ClientError):
         self.problem = problem
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(msgspec.Struct):
     """The addresses that one request has tried: what the address guard decided."""
 
-    refusals: list[str] = field(default_factory=list)
+    refusals: list[str] = msgspec.field(default_factory=list)
     permitted: bool = False  # whether the guard permitted any address
 
 

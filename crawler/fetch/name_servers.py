@@ -10,11 +10,12 @@ reads the files again, too.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import aiodns
+import msgspec
 from aiodns import error as ares
 
 from crawler.reasons import ErrorKind
@@ -48,8 +49,7 @@ class LookUpFailed(OSError):
         self.sentence = sentence
 
 
-@dataclass(frozen=True, slots=True)
-class HostAddresses:
+class HostAddresses(msgspec.Struct, frozen=True):
     """The addresses of a name in the order in which to try them (RFC 6724), valid for ``ttl_s`` seconds.
 
     A name of /etc/hosts has ``ttl_s`` 0.
@@ -59,13 +59,13 @@ class HostAddresses:
     ttl_s: float
 
 
-@dataclass(slots=True)
 class NameServers:
     """The name servers of the system. ``options`` go to c-ares (``pycares.Channel``); tests name servers by them."""
 
-    options: dict[str, Any] = field(default_factory=dict)
-    _channel: aiodns.DNSResolver | None = None
-    _asked: int = 0  # names, of the channel
+    def __init__(self, options: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._options = options
+        self._channel: aiodns.DNSResolver | None = None
+        self._asked = 0  # names, of the channel
 
     async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> HostAddresses:
         """The addresses of ``host``. Raises :class:`LookUpFailed`."""
@@ -88,7 +88,7 @@ class NameServers:
     def _next_channel(self) -> aiodns.DNSResolver:
         """The channel for the next look-up. A replaced channel ends when its last look-up has ended."""
         if self._channel is None or self._asked >= NAMES_PER_CHANNEL:
-            self._channel, self._asked = aiodns.DNSResolver(**{"tries": TRIES, **self.options}), 0
+            self._channel, self._asked = aiodns.DNSResolver(**{"tries": TRIES, **self._options}), 0
         self._asked += 1
         return self._channel
 

@@ -29,7 +29,7 @@ from crawler.dataset.records import (
     part,
     round_of,
 )
-from crawler.dataset.tables import SQL, TableFile
+from crawler.dataset.tables import SQL, columns_of, table_file
 from crawler.engine.lease import LATE_S
 from crawler.frontier.buckets import bucket_of
 from crawler.settings.settings import Settings
@@ -58,7 +58,7 @@ def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
         if state.has_news or (state.ready_at is not None and state.ready_at < deadline)
     }
     tasks = [
-        Task(bucket, state.store, state.offers, state.lost, state.asks, state.answers)
+        Task(bucket, state.store, state.offers, state.lost, state.asks, state.answers, state.writing_s)
         for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, _precedence(each[0], number)))
     ]
     plan = Plan(number, now, deadline, deadline + wait_s(settings), tasks)
@@ -121,7 +121,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
         _write_lost(dataset, number, ahead, folder)
     after = dict(before)
     for bucket, result in done.items():
-        after[bucket] = BucketState(number, result.ready_at, [], result.states)
+        after[bucket] = BucketState(number, result.ready_at, [], result.states, writing_s=result.writing_s)
     for bucket in lost:
         state = before[bucket]
         over_at = plan.deadline + DIFFER_S + longest_s(dataset.settings)
@@ -203,7 +203,6 @@ def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done], db: Any,
 def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]], folder: Path) -> None:
     for bucket, rows in ahead.items():
         path = folder / f"lost-{bucket}.parquet"
-        with TableFile("lost", path) as file:
-            for row in rows:
-                file.add_row(row)
+        with table_file("lost", path) as file:
+            file.add_columns([[row.get(name) for row in rows] for name in columns_of("lost")])
         dataset.objects.put(part("lost", number, bucket), path)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from crawler.clock import SystemClock
 from crawler.frontier.hints import Hint, HintCounts, HintKind
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class HintsGiven:
+class HintsGiven(msgspec.Struct, frozen=True):
     """What hints came to; ``refused`` are new URLs that the scope refuses, each with the reason."""
 
     counts: HintCounts

@@ -6,10 +6,10 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -57,8 +57,7 @@ _GRACE_NOTED_AFTER_S = 1.5  # most runs have ended before, and a worker has told
 _GRACE = "stopping, requests in flight get a few seconds"
 
 
-@dataclass(slots=True)
-class _Snapshot:
+class _Snapshot(msgspec.Struct):
     queued: int = 0
     excluded: int = 0
     waiting: tuple[Waiting, ...] = ()

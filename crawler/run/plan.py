@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.layout import Fact, facts
@@ -19,17 +20,15 @@ from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
-from crawler.session.refusals import at_refused_addresses, refusals
+from crawler.session.refusals import at_refused_addresses, refusals, seeds_at_refused_addresses
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.url import host_of, split
 
 _SITES_SHOWN = 5
-_SEEDS_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What is known before a crawl. ``extra_each`` are the requests to each site before its first page.
 
     ``most_pages`` is ``None`` if only the links that are found bound the pages. ``time`` has the range in seconds.
@@ -153,8 +152,5 @@ def print_plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str
         for why in refused:
             tell(f"a run would refuse this: {why}")
         if left_out:
-            more = f" … ({len(left_out):,} in all)" if len(left_out) > _SEEDS_SHOWN else ""
-            needed = terminal_name(Setting("fetch.allow_private"))
-            listed = ", ".join(left_out[:_SEEDS_SHOWN])
-            tell(f"a run would leave out seeds at no public address, which need {needed}: {listed}{more}")
+            tell(f"a run would leave out {seeds_at_refused_addresses(left_out)}")
     return UsageError.exit_code if refused else 0

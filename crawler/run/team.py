@@ -13,8 +13,10 @@ import math
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
@@ -55,8 +57,7 @@ def require_shares(settings: Settings) -> None:
         )
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(msgspec.Struct):
     process: WorkerProcess
     report: dict[str, Any] | None = None
     code: int = 0

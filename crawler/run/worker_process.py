@@ -15,10 +15,11 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, NoReturn
+
+import msgspec
 
 _WORKER = "crawler.run.worker"
 #: The modules that only a worker at work loads. The store of the crawl is not known yet, so it loads its own.
@@ -27,8 +28,7 @@ _INTERRUPTS = {signal.SIGINT, signal.SIGTERM}
 _TASKS = Path("/proc/self/task")
 
 
-@dataclass(slots=True, eq=False)
-class WorkerProcess:
+class WorkerProcess(msgspec.Struct, eq=False):
     """A child process that is a worker, in a process group of its own.
 
     Its standard input is the other end of ``above``, and its standard output that of ``reports``.

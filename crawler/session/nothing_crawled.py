@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from crawler.engine.progress import Progress
 from crawler.formatting import many
@@ -79,8 +81,7 @@ async def _reason(store: Store, end: RunEnd, settings: Settings, now: float, *, 
     return "; ".join(map(str, causes)) or end.message(terminal_name)
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """Why so many seeds led to no page. ``seeds`` is ``None`` for the one seed of a crawl."""
 
     seeds: int | None

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from shlex import quote
@@ -31,6 +31,7 @@ from crawler.errors import (
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.named_rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
+from crawler.store.sqlite.on_thread import OnThread
 from crawler.store.sqlite.read_only import ReadOnlyConnection
 from crawler.store.statements import ONLY_READS, Database
 
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
 _PRAGMAS = """
 PRAGMA page_size = 8192;
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
 PRAGMA cache_size = -8192;
-PRAGMA wal_autocheckpoint = 4000;
 PRAGMA temp_store = MEMORY;
 """
+_SHARED = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;"
+#: Of a file that one process has alone, and may lose.
+_ALONE = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
 #: How long a statement waits for another process that holds the lock which it needs.
 PATIENCE_MS = 10_000
 _INTERRUPT_EVERY_S = 0.05
@@ -73,7 +74,9 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
 
-async def open_database(path: Path, *, read_only: bool = False, may_make: bool = True) -> aiosqlite.Connection:
+async def open_database(
+    path: Path, *, read_only: bool = False, may_make: bool = True, alone: bool = False
+) -> aiosqlite.Connection:
     """Open a store, and make one in a new or empty file unless ``read_only`` or not ``may_make``.
 
     The caller must close the connection: its thread keeps the process alive.
@@ -100,7 +103,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
         if version is None and (read_only or not may_make):
             raise NoStore(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
         if not read_only:
-            await db.executescript(f"PRAGMA busy_timeout = {PATIENCE_MS};\n{_PRAGMAS}")
+            await db.executescript(f"PRAGMA busy_timeout = {PATIENCE_MS};\n{_PRAGMAS}{_ALONE if alone else _SHARED}")
             if version != SCHEMA_VERSION:
                 await _bring_up(db, path)
         elif version != SCHEMA_VERSION:
@@ -115,15 +118,15 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
 
 
 async def open_with_control(
-    path: Path, *, read_only: bool = False, may_make: bool = True
+    path: Path, *, read_only: bool = False, may_make: bool = True, alone: bool = False
 ) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
     """Open a store, and a control connection to it.
 
     The control connection reads the commits of other processes while a long transaction is open on the first. It has a
-    thread of its own. A store that is only read uses one connection for both.
+    thread of its own. A store that is only read, or that this process has alone, uses one connection for both.
     """
-    db = await open_database(path, read_only=read_only, may_make=may_make)
-    if read_only:
+    db = await open_database(path, read_only=read_only, may_make=may_make, alone=alone)
+    if read_only or alone:
         return db, db
     try:
         return db, await open_database(path, read_only=True)
@@ -157,13 +160,12 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
         return list(await db.execute_fetchall(sql, parameters))
 
 
-async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[Any, None]:
+async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
     """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
     cursor = await db.execute(sql, cast(Any, parameters))
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-            for row in batch:
-                yield row
+            yield list(batch)
     except asyncio.CancelledError:
         raise
     except BaseException:
@@ -199,8 +201,9 @@ async def _version(db: Database, path: Path) -> int | None:
 
 async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
     """Make the schema in an empty file, or bring an earlier one to this version's, in one transaction."""
-    async with transaction(db, path):
-        version = await _version(db, path)  # another process may have been faster
+    thread = OnThread(db)
+    async with transaction(thread):
+        version = await _version(thread, path)  # another process may have been faster
         if version == SCHEMA_VERSION:
             return
         if version is None:
@@ -209,7 +212,7 @@ async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
             dropped = "".join(f"DROP VIEW IF EXISTS {view};\n" for view in own_views())
             statements = dropped + migration("sqlite", version)
         for statement in split_script(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
-            await db.execute(statement)
+            await thread.execute(statement)
 
 
 def split_script(sql: str) -> Iterator[str]:
@@ -236,18 +239,24 @@ async def _bring_up_to_read(path: Path) -> None:
 
 
 @asynccontextmanager
-async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
+async def transaction(db: Database) -> AsyncIterator[None]:
     """One write transaction, rolled back whole if anything fails inside it or the caller is cancelled."""
     try:
-        try:
-            await db.execute("BEGIN IMMEDIATE")
-            yield
-            await db.execute("COMMIT")
-        except BaseException:
-            # A cancelled statement is still executed before this one: the transaction may have ended.
-            with suppress(sqlite3.OperationalError):
-                await db.execute("ROLLBACK")
-            raise
+        await db.execute("BEGIN IMMEDIATE")
+        yield
+        await db.execute("COMMIT")
+    except BaseException:
+        # A cancelled statement is still executed before this one: the transaction may have ended.
+        with suppress(sqlite3.OperationalError):
+            await db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite in a transaction into the error that a user sees."""
+    try:
+        yield
     except sqlite3.Error as error:
         kind = StoreFull if getattr(error, "sqlite_errorcode", None) in _NO_ROOM else StoreError
         raise kind(_explain(path, error)) from error
@@ -289,17 +298,6 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
             return f"{path}: this file is not a store; choose another file, or the name of a new one"
         return f"{path}: {text}; the file is damaged, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
-
-
-async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
-    """Set SQLite's cache to a sixteenth of the store's size, between 1 and 8 MB, if it is not ``now_kib``.
-
-    The system caches the pages of a small store. Returns the size of SQLite's cache in KiB.
-    """
-    kib = min(8 << 10, max(1 << 10, file_bytes >> 24 << 10))  # in whole MB
-    if kib != now_kib:
-        await db.execute(f"PRAGMA cache_size = -{kib}")
-    return kib
 
 
 def is_held(path: Path) -> bool:
