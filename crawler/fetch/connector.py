@@ -69,7 +69,7 @@ class Connector(aiohttp.TCPConnector):
         """An idle connection that the request of the current task may be sent on; ``None`` if there is none."""
         transfer = current_transfer()
         transfer.key = key
-        if transfer.fresh:
+        if transfer.request.fresh:
             return None
         while (idle := self.idle.take(key)) is not None:
             usable = idle.is_connected() and not idle.should_close
@@ -143,7 +143,7 @@ class Connector(aiohttp.TCPConnector):
         return found
 
     async def _addresses(self, host: str, port: int, *args: Any, **options: Any) -> list[ResolveResult]:
-        address = current_transfer().address
+        address = current_transfer().request.address
         if address:
             return [numeric(host, address, port)]
         found = await super()._resolve_host(host, port, *args, **options)
@@ -154,4 +154,4 @@ class Connector(aiohttp.TCPConnector):
 
 def _may_use(transfer: Transfer, connection: Connection) -> bool:
     """Whether a request may be sent to the address of this connection."""
-    return not transfer.address or transfer.address == connection.peer
+    return not transfer.request.address or transfer.request.address == connection.peer
