@@ -6,13 +6,11 @@ An unfinished one is private. A finished one has the mode of what it replaces, o
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from crawler.errors import UsageError
 from crawler.private_files import private
@@ -41,8 +39,7 @@ class AtomicFile:
             self.file.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
+class _Folder(NamedTuple):
     place: Path
     beside: Path
 
@@ -81,7 +78,7 @@ class AtomicFiles:
             _require_replaceable(place, earlier)
         elif not place.parent.is_dir():
             raise UsageError(f"{place}: the folder {place.parent} does not exist; make it first")
-        beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
+        beside = _beside(place)
         try:
             beside.mkdir(0o700)
         except OSError as error:
@@ -122,10 +119,11 @@ class AtomicFiles:
 
     def _discard(self) -> None:
         for folder in self._folders:
-            shutil.rmtree(folder.beside, ignore_errors=True)
+            _remove(folder.beside)
         for file in self._files:
             if file.beside is not None:
-                _close(file.file)
+                with suppress(OSError):  # its buffer may not fit on the disk
+                    file.file.close()
                 file.beside.unlink(missing_ok=True)
 
     def _writes_files(self) -> bool:
@@ -148,7 +146,7 @@ def _open(place: Path) -> AtomicFile:
             return AtomicFile(place.open("wb"), place)
         if _is_store(place):
             raise UsageError(f"{place}: part of the store of a crawl, which is not overwritten; choose another name")
-        beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
+        beside = _beside(place)
         return AtomicFile(open(beside, "xb", opener=private), place, beside)
     except OSError as error:
         raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
@@ -172,7 +170,18 @@ def _put_in_place(folder: _Folder) -> None:
     folder.beside.chmod(mode)
     folder.beside.rename(folder.place)
     if replaces:
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
+
+
+def _beside(place: Path) -> Path:
+    """A new temporary path in the folder of ``place``."""
+    return place.parent / f".crawler-{os.urandom(8).hex()}.part"
+
+
+def _remove(folder: Path) -> None:
+    from shutil import rmtree  # here, because most commands write no folder
+
+    rmtree(folder, ignore_errors=True)
 
 
 def _mode_at(place: Path, new: int) -> int:
@@ -199,14 +208,6 @@ def _is_store(place: Path) -> bool:
         return False
     with place.open("rb") as file:
         return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-
-
-def _close(file: BinaryIO) -> None:
-    """Close an abandoned file. Errors are ignored: its buffer may not fit on the disk."""
-    try:
-        file.close()
-    except OSError:
-        return
 
 
 def sync_folder(folder: Path) -> None:

@@ -116,6 +116,16 @@ def written_size(octets: int) -> int | str:
     return octets if factor == 1 else f"{octets // factor} {unit}".replace("KB", "kB")
 
 
+def nearest(word: str, known: Iterable[str], most: int = 1, *, alike: float = 0.6) -> list[str]:
+    """Those of ``known`` that are spelled most like ``word``, at most ``most``, the nearest first.
+
+    1 is ``alike`` for the same word, and 0 for words without a common letter.
+    """
+    from difflib import get_close_matches  # here, because few processes meet a word that is spelled wrong
+
+    return get_close_matches(word, list(known), most, alike)
+
+
 def ranges(numbers: Iterable[int]) -> list[str]:
     """``1 to 4`` and ``7`` for the ascending numbers 1, 2, 3, 4 and 7."""
     spans: list[list[int]] = []

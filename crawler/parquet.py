@@ -75,12 +75,20 @@ class ParquetFile:
     def _end_batch(self) -> None:
         if not self._rows:
             return
+        self._add_batch(list(zip(*self._rows, strict=True)))
+        self._rows, self._rows_bytes = [], 0
+
+    def add_columns(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Add rows, each as the values of one place in all ``columns``. Faster than :meth:`add`."""
+        self.count += len(columns[0])
+        self._add_batch(columns)
+
+    def _add_batch(self, columns: Sequence[Sequence[Any]]) -> None:
         arrays = [
             _arrow_array(self._arrow, values, field.type, kind)
-            for values, field, kind in zip(zip(*self._rows, strict=True), self._schema, self._kinds, strict=True)
+            for values, field, kind in zip(columns, self._schema, self._kinds, strict=True)
         ]
         self._group.append(self._arrow.record_batch(arrays, schema=self._schema))
-        self._rows, self._rows_bytes = [], 0
         rows, size = (sum(getattr(batch, of) for batch in self._group) for of in ("num_rows", "nbytes"))
         if rows >= _ROWS_PER_GROUP or size >= _BYTES_PER_GROUP:
             self._end_group()

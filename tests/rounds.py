@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Self
 from unittest import mock
 
+from crawler.cli.shared import STOPPED
 from tests import judge
 from tests.bench.realweb import load, served
 from tests.command import ROOT, until
@@ -87,17 +88,19 @@ class Machines:
         return ["ip", "netns", "exec", name, "unshare", "-u", "sh", "-c", 'hostname "$0"; exec "$@"', name]
 
     def work(self, driver: subprocess.Popen[bytes], data: Path, counts: list[int], environment: dict[str, str]) -> None:
-        """Let machines join each round until the driver, which is on the first, ends."""
-        joined = list[subprocess.Popen[bytes]]()
-        number = 1
+        """Let machines join and leave at the beginning of rounds, until the driver, which is on the first, ends."""
+        worker = [sys.executable, "-m", "crawler.rounds.worker", str(data)]
+        joined, number = list[subprocess.Popen[bytes]](), 0
         while driver.poll() is None:
-            if (data / f"rounds/{number:06}/plan.json").exists():
-                worker = [sys.executable, "-m", "crawler.rounds.worker", str(data), str(number)]
-                count = counts[min(number, len(counts)) - 1]
-                joined += [subprocess.Popen([*self.on(n), *worker], env=environment) for n in range(1, count)]
+            if (data / f"rounds/{number + 1:06}/plan.json").exists():
                 number += 1
+                others = counts[min(number, len(counts)) - 1] - 1
+                for leaving in joined[others:]:
+                    leaving.send_signal(signal.SIGINT)
+                started = range(len(joined) + 1, others + 1)
+                joined += [subprocess.Popen([*self.on(n), *worker], env=environment) for n in started]
             time.sleep(0.1)
-        assert [process.wait() for process in joined] == [0] * len(joined)
+        assert {process.wait() for process in joined} <= {0, STOPPED}
 
 
 def _ip(*commands: str) -> None:
@@ -165,13 +168,13 @@ def main() -> int:
         wrong = of_content(wrong) if given.kill else wrong
         if web is not None:
             wrong += [str(each) for each in judge.violations(web.log, judge.Manners(delay_s=0.05))]
-        _print_table(data, db, plain_s, rounds_s)
+        _print_table(data, plain_s, rounds_s)
         print(*(f"round {n}: {dict(each)} tasks by machine" for n, each in enumerate(claims(data), 1)), sep="\n")
         print(*(wrong[:20] or ["equal"]), sep="\n")
     return 1 if wrong else 0
 
 
-def _print_table(data: Path, db: Path, plain_s: float, rounds_s: float) -> None:
+def _print_table(data: Path, plain_s: float, rounds_s: float) -> None:
     from crawler.dataset.views import Views
 
     print(f"CPU of the plain crawl {plain_s:.1f} s, of the rounds without Spark's executors {rounds_s:.1f} s")
@@ -182,10 +185,6 @@ def _print_table(data: Path, db: Path, plain_s: float, rounds_s: float) -> None:
             last = views.dataset.parts(views.manifests, table)
             size = sum((data / key).stat().st_size for key in last)
             print(f"{table}: {rows:,} rows, {size / max(rows, 1):.1f} octets each in {len(last)} files")
-        stores = [data / f"stores/{state.store:06}/{b:05}.db" for b, state in views.manifests[-1].buckets.items()]
-    print(
-        f"stores: {sum(path.stat().st_size for path in stores if path.exists()):,}; plain store: {db.stat().st_size:,}"
-    )
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ from crawler.demo.pages import Hit, Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.reasons import EndCode
 from crawler.rounds import commands
-from crawler.rounds.driver import Driver
 from crawler.rounds.plan import make_plan
 from tests import judge
 from tests.command import ROOT, until
@@ -54,6 +53,7 @@ from tests.web import LoopbackWeb
 
 HOSTS, PAGES = 6, 4
 UNKNOWN_S = 0.1
+START_S = 10.0  # of a process on a busy machine
 CRAWL_DELAY_S, RETRY_AFTER_S = 1.5 * LENGTH_S, int(2.5 * LENGTH_S)
 #: The ``sitecustomize`` of processes of which each has a wall clock of its own, and notes that in a folder.
 _WRONG_CLOCK = """
@@ -102,17 +102,13 @@ def impolite(log: list[Hit], deaths: list[float]) -> list[str]:
     usual = judge.Manners(1.0, forbidden=lambda _, path: path.startswith("/closed/"))
     known = [hit for hit in log if not any(0 <= death - hit.finished_at < UNKNOWN_S for death in deaths)]
     wrong = [*judge.violations([replace(hit, retry_after_s=None) for hit in log], usual)]
-    wrong += [*judge.pauses(known, judge.Manners(crawl_delay_s=delays)), *judge.retry_after(_heard(log, known), usual)]
+    heard = [hit if hit in known else replace(hit, retry_after_s=None) for hit in log]
+    wrong += [*judge.pauses(known, judge.Manners(crawl_delay_s=delays)), *judge.retry_after(heard, usual)]
     by_address = judge.most_at_once([replace(hit, host=address_of(hit.host)) for hit in log])
     return [
         *map(str, wrong),
         *(f"{most} requests at once to {address}" for address, most in by_address.items() if most > 2),
     ]
-
-
-def _heard(log: list[Hit], known: list[Hit]) -> list[Hit]:
-    """The log with the Retry-After of ``known`` answers."""
-    return [hit if hit in known else replace(hit, retry_after_s=None) for hit in log]
 
 
 def at_call(number: int, then: Callable[[str, str], None]) -> Fault:
@@ -220,8 +216,6 @@ def disturbed(kind: str, seed: int, folder: Path) -> tuple[int, list[str]]:
 
 async def driver_killed(crawler: Crawler, calls: int) -> int:
     """Run a driver that dies at a call of its storage. The workers of its round go on. Returns whether it died."""
-    dataset = Dataset(Objects(crawler.location))
-    dataset.objects = Storage(dataset.objects, at_call(calls, dies))  # type: ignore[assignment]
 
     class Outlives(Crawler):
         async def run(self, dataset: Dataset, plan: object) -> None:
@@ -233,9 +227,8 @@ async def driver_killed(crawler: Crawler, calls: int) -> int:
             await work
 
     orphans: list[asyncio.Future[None]] = []
-    runner = Outlives(crawler.clock, crawler.web, crawler.folder)
     try:
-        await Driver(dataset, runner, crawler.clock, crawler.said.append).run()
+        await Outlives(crawler.clock, crawler.web, crawler.folder).crawl(at_call(calls, dies))
     except Killed:
         return 1
     return 0
@@ -255,12 +248,9 @@ class Real:
 
     def start(self, *arguments: object, modules: Path | None = None) -> subprocess.Popen[str]:
         """Start Python; it also finds the modules of a folder."""
-        paths = [*([] if modules is None else [str(modules)]), str(ROOT), *filter(None, sys.path)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, *map(str, arguments)]
-        return subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, filter(None, (modules, ROOT))))}
+        command, quiet = [sys.executable, *map(str, arguments)], subprocess.DEVNULL
+        return subprocess.Popen(command, env=environment, stdout=quiet, stderr=subprocess.PIPE, text=True)
 
     def judged(self, driver: subprocess.Popen[str]) -> list[str]:
         """What is wrong once the driver has ended."""
@@ -279,7 +269,7 @@ def _error(process: subprocess.Popen[str]) -> list[str]:
 def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
     """Stop a real worker until the crawl is over, and continue it."""
     crawl = Real(seed, web, folder, length=10, delay_s=0.005)
-    plan = make_plan(crawl.dataset, [], SystemClock().now())
+    plan = make_plan(crawl.dataset, [], SystemClock().now() + START_S)
     worker = crawl.start("-m", "crawler.rounds.worker", crawl.data, plan.round)
     enough = random.Random(seed).randint(1, 8)  # the first round has one bucket
     until(lambda: len(web.log) >= enough or worker.poll() is not None, "requests")

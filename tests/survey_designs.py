@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from crawler.sampling import Estimate, Sample
@@ -203,3 +206,15 @@ def _statements(design: Design) -> str:
         f"{name}=c({', '.join(repr(float(value)) for value in column)})" for name, column in design.columns.items()
     )
     return f"x <- data.frame({columns}); {design.r}; cat('\\n')\n"
+
+
+def r(statements: str) -> str:
+    """What R prints. Skips the test if R or its package ``survey`` is not installed."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("R is not installed")
+    statements = f"if (!requireNamespace('survey', quietly=TRUE)) quit(status=77)\n{statements}"
+    done = subprocess.run(["Rscript", "-"], input=statements, text=True, capture_output=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("R's package survey is not installed")
+    assert not done.returncode, done.stderr
+    return done.stdout

@@ -2,5 +2,5 @@
 
 ``study`` is what its authors say. ``tables`` lists the tables, ``describe``, ``documents`` and ``recipes`` make the
 files about them, and ``write`` writes the folder from a store. ``check`` checks a folder, with nothing but the folder.
-``commands`` carries out `crawler export appendix` and `crawler audit`, ``rendering`` prints what a check found.
+``commands`` carries out `crawler export appendix` and `crawler audit`.
 """

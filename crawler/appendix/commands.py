@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.appendix.check import check_appendix, digest_of
-from crawler.appendix.rendering import render
+from rich.text import Text
+
+from crawler.appendix.check import SUMS, AppendixCheck, check_appendix, digest_of
 from crawler.appendix.study import Study
 from crawler.appendix.write import Judge, write_appendix
 from crawler.audit.run_audit import audit_snapshot
@@ -17,13 +19,15 @@ from crawler.cli.output import tell
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
-from crawler.formatting import duration
+from crawler.formatting import duration, many
 from crawler.sampling import load
 from crawler.settings.stores import existing_store
 from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
+
+_MAX_FAULTS = 20  # of a check that are printed
 
 
 def write(folder: Path, db: str, study_file: Path | None) -> None:
@@ -55,5 +59,16 @@ def check(folder: Path, *, as_json: bool) -> int:
     """Check a folder, and print what was found. Returns the exit code, which is 1 if there is a fault."""
     checks, digest = check_appendix(folder), digest_of(folder)
     rows = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
-    show(as_json, lambda: {"checks": rows, "sha256": digest}, lambda: render(checks, digest, console))
+    show(as_json, lambda: {"checks": rows, "sha256": digest}, lambda: _print(checks, digest))
     return 1 if any(check.faults for check in checks) else 0
+
+
+def _print(checks: Sequence[AppendixCheck], digest: str) -> None:
+    for check in checks:
+        style = "bold red" if check.faults else "green"
+        console.print(Text(f"{'fault' if check.faults else 'ok':5} {check.title} ({check.judged})", style=style))
+        for fault in check.faults[:_MAX_FAULTS]:
+            console.print(f"      {fault}", soft_wrap=True)
+        if (more := len(check.faults) - _MAX_FAULTS) > 0:
+            console.print(f"      … and {many(more, 'more fault')}")
+    console.print(f"SHA-256 of {SUMS}: {digest}", soft_wrap=True)

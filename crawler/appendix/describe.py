@@ -25,37 +25,22 @@ _TYPES = {
     ColumnType.YES: "boolean",
     ColumnType.JSON: "string",
 }
-_MEDIA_TYPES = {
-    ".csv": "text/csv",
-    ".json": "application/json",
-    ".jsonl": "application/x-ndjson",
-    ".md": "text/markdown",
-    ".parquet": "application/vnd.apache.parquet",
-    ".txt": "text/plain",
-    ".R": "text/plain",
-    ".py": "text/x-python",
-    ".cff": "text/yaml",
-}
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def software() -> dict[str, Any]:
-    """The versions of the crawler, its libraries and Python."""
-    names = {found[0] for need in distribution_needs() if (found := _REQUIREMENT.match(need))}
+    """The versions of the crawler, its libraries and Python; none of libraries if it is not installed as a package."""
+    try:
+        needs = distribution("polite-crawler").requires or []
+    except PackageNotFoundError:
+        needs = []
+    names = {found[0] for need in needs if (found := _REQUIREMENT.match(need))}
     return {
         "crawler": VERSION,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": {name: known for name in sorted(names) if (known := _version(name)) is not None},
     }
-
-
-def distribution_needs() -> list[str]:
-    """The requirements of the installed crawler, extras included; none if it is not installed as a package."""
-    try:
-        return distribution("polite-crawler").requires or []
-    except PackageNotFoundError:
-        return []
 
 
 def _version(name: str) -> str | None:
@@ -86,7 +71,6 @@ def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
         "name": re.sub(r"[^a-z0-9._-]+", "-", path.lower()) if table is None else table.name.replace("_", "-"),
         "path": path,
         "format": file.suffix.lstrip("."),
-        "mediatype": _MEDIA_TYPES.get(file.suffix, "application/octet-stream"),
         "bytes": file.stat().st_size,
         "hash": f"sha256:{sha256_of(file)}",
     }

@@ -88,24 +88,11 @@ class Violation:
         rule: Verdict | None = None,
     ) -> Self:
         """A request that failed ``check``."""
-        return cls(
-            check=check,
-            required=required,
-            done=done,
-            request=request.id,
-            run=request.run,
-            url=request.url,
-            started_at=request.started_at,
-            finished_at=request.finished_at,
-            version=version.sha256 if version else "",
-            version_from=version.valid_from if version else None,
-            version_until=version.valid_until if version else None,
-            line=rule.line if rule else None,
-            rule=rule.text.strip() if rule else "",
-            before=before.url if before else "",
-            before_started_at=before.started_at if before else None,
-            before_finished_at=before.finished_at if before else None,
-        )
+        names = {"request": request.id, "run": request.run, "url": request.url}
+        times = {"started_at": request.started_at, "finished_at": request.finished_at}
+        stated = {"line": rule.line, "rule": rule.text.strip()} if rule else {}
+        facts: dict[str, Any] = {**names, **times, **stated, **_in_force(version), **_earlier(before)}
+        return cls(check, required, done, **facts)
 
     @classmethod
     def of_page(cls, check: Check, page: Any, required: str, done: str, run: int | None = None) -> Self:
@@ -118,18 +105,8 @@ class Violation:
         cls, version: RobotsVersion, site: str, required: str, done: str, response: LoggedRequest | None
     ) -> Self:
         """A recorded robots.txt version that contradicts the log; ``response`` is the last response for it."""
-        return cls(
-            check=Check.LOG,
-            required=required,
-            done=done,
-            url=site + ROBOTS_PATH,
-            version=version.sha256,
-            version_from=version.valid_from,
-            version_until=version.valid_until,
-            before=response.url if response else "",
-            before_started_at=response.started_at if response else None,
-            before_finished_at=response.finished_at if response else None,
-        )
+        url = site + ROBOTS_PATH
+        return cls(Check.LOG, required, done, url=url, **_in_force(version), **_earlier(response))
 
     def evidence(self) -> Iterator[tuple[str, str]]:
         """The evidence in words, as (label, fact)."""
@@ -150,6 +127,19 @@ class Violation:
     def as_json(self) -> dict[str, Any]:
         """One JSON object, without the fields that do not apply."""
         return {key: value for key, value in asdict(self).items() if value not in (None, "")}
+
+
+def _in_force(version: RobotsVersion | None) -> dict[str, Any]:
+    if version is None:
+        return {}
+    return {"version": version.sha256, "version_from": version.valid_from, "version_until": version.valid_until}
+
+
+def _earlier(request: LoggedRequest | None) -> dict[str, Any]:
+    if request is None:
+        return {}
+    times = {"before_started_at": request.started_at, "before_finished_at": request.finished_at}
+    return {"before": request.url, **times}
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,15 +50,11 @@ def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
     metavar="DIGEST",
     help="Also require that the sample was drawn by the design with this digest (`crawler sample design`).",
 )
-@click.option("--appendix", "named", type=click.Path(file_okay=False, exists=True, path_type=Path), hidden=True)
-def audit(
-    appendix: Path | None, db: str, as_json: bool, reports: tuple[Path, ...], registered: str, named: Path | None
-) -> int:
+def audit(appendix: Path | None, db: str, as_json: bool, reports: tuple[Path, ...], registered: str) -> int:
     """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken.
 
     With APPENDIX, a folder of `crawler export appendix`, check that folder instead of a store.
     """
-    appendix = appendix or named
     if appendix is not None:
         if reports or registered:
             raise UsageError("--report and --registered need a store; leave them out for an appendix")

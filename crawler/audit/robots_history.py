@@ -18,7 +18,7 @@ from crawler.audit.records import (
     meaning,
 )
 from crawler.model import RobotsAction
-from crawler.robots.http_dates import retry_after_s
+from crawler.robots.http_seconds import retry_after_s
 from crawler.robots.response import freshness
 from crawler.url import ROBOTS_PATH, NotCrawlable, canonicalise
 

@@ -30,7 +30,7 @@ FROM groups_by_id
 
 -- name: sites
 -- Sites with queued URLs, in the politeness groups that {groups} selects. queued is counted up to :most_queued.
-SELECT s.site, g.politeness_group, g.claimed_by IS NOT NULL AS worked_on, g.pause_s, s.fetched, r.status AS robots,
+SELECT s.site, g.politeness_group, g.claimed_by IS NOT NULL AS worked_on, g.pause_s, s.fetched, r.status AS robots, r.failing_since,
   CASE WHEN s.robots_until > :now THEN coalesce(s.robots_needs, nullif(r.note, ''), r.status) END AS robots_problem,
   CASE WHEN s.rests_until > :now THEN 'rest after walls or refusals'
     WHEN g.claimed_by IS NULL AND g.ready_at > g.next_at THEN '' ELSE g.waits_for END AS waits_for,

@@ -15,12 +15,13 @@ from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
 from crawler.inspect.last_run import AT_LIMIT, SILENT_S, end_of, last_seen, low_disk, page_limit_reached
 from crawler.inspect.status import are_several, reasons, workers
+from crawler.inspect.unknown_hosts import describe_wait
 from crawler.model import State
 from crawler.reasons import group_waits_for
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.location import is_url, store_name
-from crawler.store.rows import Beat
+from crawler.store.rows import Beat, Waiting
 from crawler.store.statements import load_statements, unlimited
 
 if TYPE_CHECKING:
@@ -174,10 +175,17 @@ class SnapshotReader:
                 sql = _SQL["sites"].format(groups=_SQL[groups], at_limit=AT_LIMIT)
                 for row in await self._store.query(sql, bounds | {"limit": limit}):
                     row["at_limit"] = has_all_pages or bool(row["at_limit"])
-                    row["waits_for"] = group_waits_for(row.pop("robots_problem"), row["waits_for"])
-                    row["until"] = max(
-                        row.pop("next_at"), row.pop("robots_until"), row.pop("rests_until"), row.pop("ready_at")
+                    ends = (row.pop(name) for name in ("next_at", "robots_until", "rests_until", "ready_at"))
+                    row["until"], failing_since = max(ends), row.pop("failing_since")
+                    problem = row.pop("robots_problem")
+                    wait = Waiting(
+                        row["politeness_group"],
+                        row["until"],
+                        group_waits_for(problem, row["waits_for"]),
+                        None if problem is None else row["robots"],
+                        failing_since,
                     )
+                    row["waits_for"] = describe_wait(wait, settings.robots, now)
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["at_limit"], row["until"]))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,45 +45,45 @@ def columns_of(table: str) -> dict[str, ColumnType]:
     return columns | _ADDED.get(table, {})
 
 
-class TableFile(ParquetFile):
-    """A Parquet file with rows of a table."""
-
-    def __init__(self, table: str, path: Path) -> None:
-        self._columns = columns_of(table)
-        super().__init__(path, self._columns, extra="rounds", what="a dataset")
-
-    def add_row(self, row: Mapping[str, Any]) -> None:
-        """Add a row; columns that it does not have are empty."""
-        self.add([row.get(name) for name in self._columns])
+def table_file(table: str, path: Path) -> ParquetFile:
+    """A Parquet file for rows of a table."""
+    return ParquetFile(path, columns_of(table), extra="rounds", what="a dataset")
 
 
 async def write_table(
     store: Store, table: str, bucket: Bucket, number: int, parameters: Mapping[str, Any], path: Path
 ) -> int:
-    """Write rows of a bucket's store in round ``number`` to ``path``; returns how many."""
+    """Write rows of a bucket's store in round ``number`` to ``path``; returns how many. None: no file."""
     made = ("is_own", "target_id") if table == "urls" else ()
     view = [name for name in columns_of(table) if name not in made]
     statement = SQL[table].format(columns=", ".join(view))
     used = {name: value for name, value in parameters.items() if f":{name}" in statement}
-    with TableFile(table, path) as file:
-        async for values in store.rows(statement, used):
-            row = row_of(view, values, bucket, number)
-            if table in _OF_SITES and bucket.other_of(row["site"]) is not None:
-                continue
-            file.add_row(row)
-    return file.count
+    file: ParquetFile | None = None
+    async with aclosing(store.batches(statement, used)) as batches:
+        with ExitStack() as stack:
+            async for rows in batches:
+                own = [row for row in rows if bucket.other_of(row.site) is None] if table in _OF_SITES else rows
+                if own:
+                    file = file or stack.enter_context(table_file(table, path))
+                    columns = columns_in_dataset(view, own, bucket, number)
+                    file.add_columns([columns[name] for name in columns_of(table)])
+    return 0 if file is None else file.count
 
 
-def row_of(names: list[str], values: Any, bucket: Bucket, number: int) -> dict[str, Any]:
-    """A row of a store, with numbers that mean the same in the whole dataset."""
-    row = dict(zip(names, values, strict=False))
+def columns_in_dataset(names: Sequence[str], rows: Sequence[Any], bucket: Bucket, number: int) -> dict[str, Any]:
+    """Rows of a store by column, with numbers that mean the same in the whole dataset."""
+    columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
     for name, of in URL_NUMBERS.items():
-        if name in row or name == "target_id":
-            row[name] = url_number(row.get(of))
-    if "run_id" in row:
-        row["run_id"] = number
-    if row.get("robots_copy") is not None:
-        row["robots_copy"] = bucket.number << 32 | row["robots_copy"]
-    if "reason_code" in row and "site" in row:
-        row["is_own"] = bucket.other_of(row["site"]) is None
-    return row
+        if name in columns or name == "target_id":
+            urls = columns.get(of, [None] * len(rows))
+            numbers = {url: url_number(url) for url in set(urls)}
+            columns[name] = [numbers[url] for url in urls]
+    if "run_id" in columns:
+        columns["run_id"] = [number] * len(rows)
+    if "robots_copy" in columns:
+        copies, high = columns["robots_copy"], bucket.number << 32
+        columns["robots_copy"] = [None if copy is None else high | copy for copy in copies]
+    if "reason_code" in columns and "site" in columns:
+        is_own = {site: bucket.other_of(site) is None for site in set(columns["site"])}
+        columns["is_own"] = [is_own[site] for site in columns["site"]]
+    return columns

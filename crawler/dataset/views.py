@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from crawler.dataset.duckdb import duckdb
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import GROWING, WHOLE, Dataset, part
+from crawler.dataset.records import GROWING, WHOLE, Dataset
 from crawler.dataset.tables import SQL, columns_of
 from crawler.errors import StatementError, require
 from crawler.frontier.buckets import bucket_of
@@ -186,7 +186,7 @@ class Views:
             return
         path = self._copies.pop(bucket, None) or self._folder / f"{bucket:05}.db"
         if not path.exists():
-            self.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
+            self.dataset.fetch_store(state.store, bucket, path)
         self._copies[bucket] = path  # the last one to be deleted
         if len(self._copies) > _MOST_COPIES:
             self._copies.pop(next(iter(self._copies))).unlink()

@@ -10,7 +10,6 @@ from crawler.cli.on_store import on_rows, show
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.duplicates.find import DuplicatesSummary, find_duplicates
-from crawler.formatting import many
 from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
@@ -33,8 +32,4 @@ def duplicates(db: str, as_json: bool) -> None:
                 return await find_duplicates(store, reader, say)
 
     found = on_rows(db, find, writes=True)
-    text = (
-        f"{many(found.pages, 'page')} compared, {found.read:,} read: "
-        f"{many(found.duplicates, 'near-duplicate')} in {many(found.clusters, 'cluster')}"
-    )
-    show(as_json, lambda: asdict(found), lambda: console.print(text))
+    show(as_json, lambda: asdict(found), lambda: console.print(str(found)))

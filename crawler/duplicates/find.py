@@ -17,6 +17,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnText, OwnTexts, sign
+from crawler.formatting import many
 from crawler.page.shingles import ALIKE, BANDS, jaccard
 from crawler.store.rows import NearDuplicate
 from crawler.texts.reader import ReadsTexts
@@ -41,6 +42,10 @@ class DuplicatesSummary:
     read: int
     clusters: int
     duplicates: int
+
+    def __str__(self) -> str:
+        found = f"{many(self.duplicates, 'near-duplicate')} in {many(self.clusters, 'cluster')}"
+        return f"{many(self.pages, 'page')} compared, {self.read:,} read: {found}"
 
 
 async def find_duplicates(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from crawler.model import Request
 from crawler.url import host_of, registered_domain
 
 #: The octets of large bodies of the domains that were read fast, and as many of all others. Parser processes and the
@@ -100,28 +101,23 @@ class BodyMemory:
     def __init__(self, is_fast: Callable[[str], bool] = lambda _: False, most: int = MOST_OCTETS) -> None:
         """``is_fast`` says of a registered domain whether its last document was read fast."""
         self._is_fast = is_fast
-        self._body_waits: Callable[[str], None] = lambda group: None
         self._shares = {True: _Share(most), False: _Share(most)}
         self._bodies: dict[str, tuple[_Share, _Body]] = {}  # by politeness group, which has one request at a time
-
-    def on_wait(self, body_waits: Callable[[str], None]) -> None:
-        """Call ``body_waits`` with the group of each body that must wait."""
-        self._body_waits = body_waits
 
     def has_room(self, domain: str) -> bool:
         """Whether another page of a registered domain should be requested, by how many bodies wait."""
         return self._shares[self._is_fast(domain)].waited < MOST_WAITING
 
-    async def hold(self, group: str, url: str, octets: int) -> None:
-        """Wait for the memory of a body of ``group`` from ``url``, which may have so many octets."""
-        domain = registered_domain(host_of(url))
+    async def hold(self, request: Request, octets: int) -> None:
+        """Wait for the memory of the body of a request, which may have so many octets."""
+        group, domain = request.group, registered_domain(host_of(request.url))
         share = self._shares[self._is_fast(domain)]
         body = _Body(domain, octets, asyncio.get_running_loop().create_future())
         self.release(group)
         self._bodies[group] = share, body
         share.add(body)
         if not body.granted.done():
-            self._body_waits(group)
+            request.body_waits()
         try:
             await body.granted
         except asyncio.CancelledError:

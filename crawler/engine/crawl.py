@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
@@ -53,7 +55,8 @@ class RunInputs:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. The crawl pauses while a disk has less free space than
-    ``reserve``. ``write_ahead`` gets the news of a commit before the store does.
+    ``reserve``. ``write_ahead`` gets the news of a commit before the store does. Commits that nothing waits for come
+    ``commits_rarer`` times more seldom than usual.
     """
 
     store: Store
@@ -68,6 +71,7 @@ class RunInputs:
     on_pages: OnPages | None = None
     all_consumed: AllConsumed | None = None
     write_ahead: WriteAhead | None = None
+    commits_rarer: float = 1.0
 
 
 class Crawl:
@@ -90,7 +94,7 @@ class Crawl:
         )
         side = run.side
         if run.recorder is not None:
-            side = replace(side, fetcher=RecordingFetcher(side.fetcher, outbox))
+            side = msgspec.structs.replace(side, fetcher=RecordingFetcher(side.fetcher, outbox))
         self.gate = gate = Gate(side, self.clock, self.bench, outbox, scope.blocks)
         self.shutdown = Shutdown(gate, self.alarm)
         offers = SiteOffers(policy, scope, run.sample)

@@ -10,6 +10,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 import msgspec
@@ -199,7 +200,6 @@ class Gate:
         self._timer_at = math.inf
         self._orders_known_until = math.inf  # without an operator
         self._read_orders: Callable[[], Awaitable[None]] = self._lease.renewed  # not called before :meth:`knows_orders`
-        self._memory.on_wait(self._body_waits)
 
     @property
     def look_ups(self) -> str:
@@ -328,7 +328,10 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
+            waits = partial(self._body_waits, permit.group)
+            of_now = {"address": address, "group": permit.group, "fresh": fresh, "body_waits": waits}
+            sent = msgspec.structs.replace(request, **of_now)
+            answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 assert self._book is not None, "it has the address"

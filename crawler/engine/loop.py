@@ -8,8 +8,8 @@ The loop is :meth:`CrawlLoop._crawl`. Two pure functions decide for it:
 Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 
 1. A commit asks for no more groups than are wanted, and for :data:`CLAIMED_AT_ONCE` at most.
-2. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
-   they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
+2. While finished work is not committed, no wait is longer than ``commit_age_s``. While further groups are wanted, they
+   are asked for ``claim_age_s`` after the last commit at the latest, however often the alarm rings.
 3. The crawl is concluded only if no group can be asked before its end and no work could be added, or if its page limit
    is reached.
 """
@@ -67,7 +67,8 @@ class Work(msgspec.Struct, frozen=True):
     commit_awaited: bool  # the task that waits holds others up: the commit does not wait for further work
     last_commit_at: float  # when the last commit was over
     pages_need_commit: bool  # tasks wait for pages, or this worker has spare ones
-    horizon_s: float  # how long before its time a group may be claimed
+    commit_age_s: float  # how long finished work waits for its commit, if it comes slowly
+    claim_age_s: float  # how long after a commit the next one comes that only claims
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -90,19 +91,21 @@ class Wait(msgspec.Struct, frozen=True):
 def next_commit(seen: Work) -> Commit | Gather | Wait:
     """Whether to commit now, and how many groups to claim.
 
-    A commit with nothing but a claim is due a horizon after the last commit. Counted from now, it would be put off by
-    every ring of the alarm.
+    The age of a commit with nothing but a claim counts from the last commit. From now, every ring of the alarm would
+    put it off.
     """
     if not seen.is_due:
         if seen.commit_urgent or seen.more_ready:
             if seen.requests_in_flight and not seen.commit_awaited:
                 return Gather()
         elif seen.uncommitted_since is not None:
-            if seen.now < (due_at := seen.uncommitted_since + COMMIT_AGE_S):
+            if seen.now < (due_at := seen.uncommitted_since + seen.commit_age_s):
                 return Wait(due_at)
         elif not seen.groups_wanted and not seen.pages_need_commit:
             return Wait(None)
-        elif seen.now < (due_at := seen.last_commit_at + (COMMIT_AGE_S if seen.pages_need_commit else seen.horizon_s)):
+        elif seen.now < (
+            due_at := seen.last_commit_at + (COMMIT_AGE_S if seen.pages_need_commit else seen.claim_age_s)
+        ):
             return Wait(due_at)
     return Commit(min(seen.groups_wanted, CLAIMED_AT_ONCE))
 
@@ -291,7 +294,8 @@ class CrawlLoop:
             commit_awaited=context.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
             pages_need_commit=context.store.lease_s is not None and context.pages.needs_commit,
-            horizon_s=context.bench.horizon_s(now),
+            commit_age_s=COMMIT_AGE_S * context.inputs.commits_rarer,
+            claim_age_s=context.bench.horizon_s(now) * context.inputs.commits_rarer,
         )
 
     async def _idle(self, *, nothing_added: bool) -> Idle:

@@ -1,6 +1,6 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``job`` has the options and selects the rows. One module writes each family of formats: ``tables``,
+``job`` has the options and selects the rows. One module writes each family of formats: ``tables`` (with ``languages``),
 ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of
 formats to them.
 """

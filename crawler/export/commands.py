@@ -24,7 +24,7 @@ from crawler.export import FORMATS, MIN_CHUNK, VIEWS, Addition, ExportOptions, E
 from crawler.export import export as export_to
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
-from crawler.store.computed import Computed, behind_sentence
+from crawler.store.computed import REFRESH, Computed, behind_sentence
 from crawler.store.location import db_argument, names_dataset, shown
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ def _help() -> str:
     help="Tables of pages: with their bodies (jsonl, parquet), their texts without navigation and the like (needs the "
     "extra `text`), or the languages that a classifier sees (needs the extra `language`); may be repeated.",
 )
-@click.option("--bodies", is_flag=True, hidden=True, help="The same as --add body.")
 @click.option(
     "--allowed-for",
     multiple=True,
@@ -93,11 +92,9 @@ def _help() -> str:
     metavar="RUN",
     help="parquet: what runs after this one have added, as a further file of the folder OUT/VIEW.",
 )
-def export(
-    format: str, out: Path, db: str, add: tuple[str, ...], bodies: bool, study: Path | None, **given: Any
-) -> None:
+def export(format: str, out: Path, db: str, study: Path | None, **given: Any) -> None:
     """Run the command; its help is made from the table of formats. ``given`` are fields of :class:`ExportOptions`."""
-    options = ExportOptions(add=(*add, *([Addition.BODY] if bodies else [])), **given)
+    options = ExportOptions(**given)
     if format == APPENDIX:
         from crawler.appendix import commands as appendix
 
@@ -132,7 +129,7 @@ def export(
         reasons = counted((reason, n) for reason, n in tally.unread.items())
         tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
     if needed is not None and is_behind is None:
-        tell(f"the view {options.table} is empty: run `{needed.command}{db_argument(db)}` first")
+        tell(f"the view {options.table} is empty: run `{REFRESH}{db_argument(db)}` first")
     elif needed is not None and is_behind:
         tell(behind_sentence({needed: True}, db))
 

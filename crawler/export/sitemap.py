@@ -17,9 +17,9 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 from crawler.atomic_files import AtomicFile
+from crawler.dates import http_date
 from crawler.errors import Argument, UsageError
 from crawler.export.job import Job
-from crawler.robots.http_dates import http_date
 
 URLS_PER_FILE = 50_000
 SITEMAPS_PER_INDEX = 50_000

@@ -1,9 +1,4 @@
-"""A view as a table: JSON Lines, CSV, Parquet.
-
-The language of a text is that which a classifier sees; pages declare others, or none. py3langid (Lui, Baldwin,
-*langid.py*, ACL 2012 Demo) tells 97 languages apart. Its model takes 2 s to load and 75 MB of memory, and the first
-3,000 characters of a page about a millisecond. So an export detects languages, and the crawl does not.
-"""
+"""A view as a table: JSON Lines, CSV, Parquet."""
 
 from __future__ import annotations
 
@@ -14,40 +9,13 @@ import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from crawler.clock import exact_time
-from crawler.errors import require
 from crawler.export.job import SQL, Addition, Job
+from crawler.export.languages import CLASSIFIED_CHARS, LanguageDetector
 from crawler.parquet import URL_NUMBERS, ParquetFile, arrow_value, load_arrow, url_number
 from crawler.store.views import VIEWS, ColumnType
-
-#: Characters of the main text that are classified. More characters hardly change a result.
-CLASSIFIED_CHARS = 3_000
-
-
-class DetectedLanguage(NamedTuple):
-    """An ISO 639 code, ``und`` if the text has no letters to tell by, and the classifier's confidence from 0 to 1."""
-
-    language: str
-    confidence: float
-
-
-class LanguageDetector:
-    """Classifies texts. Raises :class:`crawler.errors.UsageError` if py3langid is not installed."""
-
-    def __init__(self) -> None:
-        langid = require("language", "this export", "py3langid.langid")
-        self._classifier: Any = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-
-    def detect(self, text: str) -> DetectedLanguage:
-        """The language of a text, of which the first characters are read."""
-        beginning = text[:CLASSIFIED_CHARS]
-        if not any(character.isalpha() for character in beginning):
-            return DetectedLanguage("und", 0.0)
-        language, confidence = self._classifier.classify(beginning)
-        return DetectedLanguage(str(language), round(float(confidence), 4))
-
 
 _ROWS_AT_ONCE = 10_000
 

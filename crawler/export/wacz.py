@@ -24,9 +24,10 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.warc import REBUILT, Record, Records, agents_of, archived_pages, begun_at
+from crawler.export.warc import REBUILT, Records, agents_of, archived_pages, begun_at
 from crawler.store.statements import load_statements
 from crawler.version import VERSION
+from crawler.warc.records import digest
 
 _SQL = load_statements("crawler.export", "wacz.sql")
 _WARC = "data.warc.gz"
@@ -56,25 +57,25 @@ async def write_wacz(job: Job) -> None:
 async def _write_archive(job: Job, file: _Digested, index: _Lines, pages: _Lines) -> None:
     records, agents = Records(compress=True), await agents_of(job)
     info = records.warcinfo(_WARC, agents, job.now)
-    file.write(info.data)
-    offset = len(info.data)
+    file.write(info)
+    offset = len(info)
     async for page, body in archived_pages(job):
         made = records.of(page, body, agents.get(page.run_id))
-        index.add(_index_line(page, made[0], offset))
+        index.add(_index_line(page, digest(body), len(made[0]), offset))
         pages.add(_page_line(page))
-        for record in made:
-            file.write(record.data)
-            offset += len(record.data)
+        data = b"".join(made)
+        file.write(data)
+        offset += len(data)
 
 
-def _index_line(page: Any, response: Record, offset: int) -> bytes:
+def _index_line(page: Any, payload: str, length: int, offset: int) -> bytes:
     at = datetime.fromtimestamp(begun_at(page), UTC).strftime("%Y%m%d%H%M%S")
     place = {
         "url": page.url,
         "mime": page.content_type,
         "status": str(page.status),
-        "digest": response.digest,
-        "length": str(len(response.data)),
+        "digest": payload,
+        "length": str(length),
         "offset": str(offset),
         "filename": _WARC,
     }

@@ -8,30 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawler.export.job import NO_BODY, SQL, Job
 from crawler.fetch.decoding import ACCEPT_ENCODING
-from crawler.model import Preference
+from crawler.model import Exchange, Fetched, Preference, Purpose, Recorded
 from crawler.settings.stored import recorded
 from crawler.url import split
-from crawler.warc.records import (
-    REQUEST,
-    RESPONSE,
-    WARC_FIELDS,
-    digest,
-    gzip_member,
-    new_id,
-    one_line,
-    preference_fields,
-    record,
-    warc_date,
-    warc_fields,
-    warcinfo,
-)
+from crawler.warc.exchange import records_of
+from crawler.warc.records import gzip_member, one_line, warcinfo
 
 REBUILT = (
     "Rebuilt from a crawl's store. Exact: the body without its content and transfer codings, status, ETag, "
@@ -50,9 +37,9 @@ async def write_warc(job: Job) -> None:
     records = Records(compress=not (isinstance(job.out, Path) and job.out.suffix == ".warc"))
     name = job.out.name if isinstance(job.out, Path) else ""
     agents = await agents_of(job)
-    file.write(records.warcinfo(name, agents, job.now).data)
+    file.write(records.warcinfo(name, agents, job.now))
     async for page, body in archived_pages(job):
-        file.writelines(each.data for each in records.of(page, body, agents.get(page.run_id)))
+        file.writelines(records.of(page, body, agents.get(page.run_id)))
 
 
 async def archived_pages(job: Job) -> AsyncIterator[tuple[Any, bytes]]:
@@ -73,12 +60,10 @@ def begun_at(page: Any) -> float:
     return float(page.fetched_at if page.started_at is None else page.started_at)
 
 
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """The headers that all requests of a run had."""
+class Agent(NamedTuple):
+    """The headers that all requests of a run had, the first of them ``User-Agent``, and its contact."""
 
-    headers: tuple[tuple[str, str], ...]
-    user_agent: str
+    headers: Sequence[tuple[str, str]]
     contact: str
 
 
@@ -91,23 +76,14 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
         except (TypeError, ValueError):
             continue
         identity = settings.identity
-        email, user_agent = identity.contact_email, identity.user_agent(run["crawler_version"])
         headers = [
-            ("User-Agent", user_agent),
+            ("User-Agent", identity.user_agent(run["crawler_version"])),
             ("Accept", ", ".join(settings.fetch.types)),
             ("Accept-Encoding", ACCEPT_ENCODING),
-            *([("From", email)] if email else []),
+            *([("From", identity.contact_email)] if identity.contact_email else []),
         ]
-        agents[run["run_id"]] = Agent(tuple(headers), user_agent, identity.contact)
+        agents[run["run_id"]] = Agent(headers, identity.contact)
     return agents
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record as it is written to the file, and its WARC-Payload-Digest (none but of a response)."""
-
-    data: bytes
-    digest: str | None = None
 
 
 class Records:
@@ -116,31 +92,28 @@ class Records:
     def __init__(self, *, compress: bool) -> None:
         self._compress = compress
 
-    def warcinfo(self, filename: str, agents: dict[int | None, Agent], now: float) -> Record:
+    def warcinfo(self, filename: str, agents: dict[int | None, Agent], now: float) -> bytes:
         fields = [
             *[("operator", contact) for contact in sorted({agent.contact for agent in agents.values()})],
-            *[("http-header-user-agent", said) for said in sorted({agent.user_agent for agent in agents.values()})],
+            *[("http-header-user-agent", said) for said in sorted({agent.headers[0][1] for agent in agents.values()})],
             ("description", REBUILT),
         ]
         self._info_id, info = warcinfo(filename, fields, now)
-        return Record(self._written(info))
+        return self._written(info)
 
-    def of(self, page: Any, body: bytes, agent: Agent | None) -> list[Record]:
+    def of(self, page: Any, body: bytes, agent: Agent | None) -> list[bytes]:
         """The records of a page, beginning with the response. Without an agent there is no request record."""
-        common = [("WARC-Target-URI", page.url), ("WARC-Date", warc_date(begun_at(page)))]
-        common.append(("WARC-Warcinfo-ID", self._info_id))
-        first, payload = new_id(), digest(body)
-        head = _http_head(f"HTTP/1.1 {_status_line(page.status)}", _response_headers(page, body))
-        fields = [*common, ("WARC-Payload-Digest", payload)]
-        made = [Record(self._written(record("response", first, fields, head + body, RESPONSE)), payload)]
-        common.append(("WARC-Concurrent-To", first))
+        request = b""
         if agent is not None:
             lines = [("Host", split(page.url).site.partition("://")[2]), *agent.headers]
             request = _http_head(f"GET {split(page.url).path} HTTP/1.1", lines)
-            made.append(Record(self._written(record("request", new_id(), common, request, REQUEST))))
-        about = warc_fields(_metadata(page))
-        made.append(Record(self._written(record("metadata", new_id(), common, about, WARC_FIELDS))))
-        return made
+        head = _http_head(f"HTTP/1.1 {_status_line(page.status)}", _response_headers(page, body))
+        answer = Fetched(page.url, begun_at(page), page.fetched_at, exchange=Exchange(request, head + body, "", True))
+        stated = (*_preferences(page.preferences), *_preferences(page.robots_preferences))
+        made = records_of(
+            Recorded(answer, Purpose.PAGE, depth=page.depth, preferences=stated), self._info_id, _more(page)
+        )
+        return [self._written(each) for each in made]
 
     def _written(self, content: bytes) -> bytes:
         return gzip_member(content) if self._compress else content
@@ -157,14 +130,14 @@ def _response_headers(page: Any, body: bytes) -> list[tuple[str, str]]:
     return [*known, ("Content-Length", str(len(body)))]
 
 
-def _metadata(page: Any) -> list[tuple[str, str]]:
-    fields = [("via", page.discovered_from or ""), ("hopsFromSeed", "L" * page.depth)]
-    if page.started_at is not None:
-        fields.append(("fetchTimeMs", str(round((page.fetched_at - page.started_at) * 1000))))
-    if page.bytes is not None:
-        fields.append(("bytesOnWire", str(page.bytes)))
-    fields += preference_fields([*_preferences(page.preferences), *_preferences(page.robots_preferences)])
-    return [*fields, ("bodySha256", page.body_sha256), ("rebuilt", "from a crawl's store, see warcinfo")]
+def _more(page: Any) -> list[tuple[str, str]]:
+    """What the metadata record says beside the facts of any request."""
+    return [
+        ("via", page.discovered_from or ""),
+        ("bytesOnWire", "" if page.bytes is None else str(page.bytes)),
+        ("bodySha256", page.body_sha256),
+        ("rebuilt", "from a crawl's store, see warcinfo"),
+    ]
 
 
 def _preferences(stored: str | None) -> list[Preference]:

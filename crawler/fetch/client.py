@@ -132,8 +132,8 @@ class Memory(Protocol):
 
     most_waiting: int  # requests that wait for it, beside those that hold slots
 
-    async def hold(self, group: str, url: str, octets: int) -> None:
-        """Wait for the memory of a body of ``group`` from ``url``, which may have so many octets."""
+    async def hold(self, request: Request, octets: int) -> None:
+        """Wait for the memory of the body of a request, which may have so many octets."""
         ...
 
     def shrink(self, group: str, octets: int) -> None:
@@ -150,7 +150,7 @@ class NoBound:
 
     most_waiting = 0
 
-    async def hold(self, group: str, url: str, octets: int) -> None:
+    async def hold(self, request: Request, octets: int) -> None:
         return None
 
     def shrink(self, group: str, octets: int) -> None:
@@ -414,7 +414,7 @@ class HttpFetcher:
                 decoder = decoder_of(coding)
                 body = await self._decode(pieces, decoder, most, received_at)
                 if body.overflowed and most < request.max_bytes:
-                    await self._memory.hold(request.group, request.url, request.max_bytes)
+                    await self._memory.hold(request, request.max_bytes)
                     decoder = decoder_of(coding)
                     body = await self._decode(pieces, decoder, request.max_bytes, received_at)
         except BODY_ERRORS as error:
@@ -448,7 +448,7 @@ class HttpFetcher:
                 if size > LARGE_OCTETS and not holds:
                     holds = True
                     with transfer.own_wait():
-                        await self._memory.hold(request.group, request.url, expected * (1 + transfer.is_kept))
+                        await self._memory.hold(request, expected * (1 + transfer.is_kept))
         return pieces, size
 
     async def _decode(self, coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:

@@ -34,7 +34,7 @@ from crawler.model import (
 )
 from crawler.preferences.purposes import UsePurpose, bounded, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
-from crawler.robots.http_dates import retry_after_s
+from crawler.robots.http_seconds import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.sitemaps.findings import Sitemap, SitemapKind
 from crawler.url import NotCrawlable, canonicalise, host_of

@@ -10,11 +10,13 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from functools import lru_cache
-from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.fields.kinds import Form, ValueKind, read_texts
 from crawler.url import host_matches
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _WINDOW = re.compile(r"(?:([^\s=]+)=)?(\d\d?)(?::(\d\d))?-(\d\d?)(?::(\d\d))? +([A-Za-z0-9_+/-]+)")
 _PATTERN = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
@@ -49,6 +51,8 @@ class Window(NamedTuple):
 @lru_cache(maxsize=4096)
 def window(text: str) -> Window:
     """The window that ``text`` describes. Raises :class:`ValueError` with a sentence."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # here, because few crawls have hours
+
     match = _WINDOW.fullmatch(text.strip())
     if match is None or not _PATTERN.fullmatch(match[1] or "*"):
         raise ValueError(f"{text!r}: write HH-HH ZONE or HOST=HH:MM-HH:MM ZONE, such as '*.de=22-06 Europe/Berlin'")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 
+from crawler.formatting import nearest
 from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 from crawler.url import NotCrawlable, canonicalise, host_of, literal_address, split
@@ -178,7 +178,7 @@ def unmet(name: str, sites: Sequence[str]) -> str:
     if covered(name, sites):
         return ""
     known = sites if "://" in name else [host_of(site) for site in sites]
-    near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)
+    near = nearest(name, dict.fromkeys(known), 3, alike=0.8)
     return f"no URL of {name} is in the store" + (f"; is it spelled right? Near: {', '.join(near)}" if near else "")
 
 

@@ -14,7 +14,7 @@ from crawler.frontier.hours import HOURS
 from crawler.frontier.site_settings import SITES, SiteRule, rule_for
 from crawler.model import Failed, FetchResult, Redirected
 from crawler.reasons import NO_WAIT, ErrorKind, ReasonCode, WaitCode, WaitReason
-from crawler.robots.http_dates import retry_after_s
+from crawler.robots.http_seconds import retry_after_s
 from crawler.url import host_of, registered_domain
 
 

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from crawler.dates import http_date
 from crawler.frontier.decide import Outcome, is_temporary
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import RevisitRecord, RevisitSettings, Seen, VisitResult, learn, next_visit
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
 from crawler.reasons import Reason, ReasonCode
-from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
 #: Reasons that stand whether or not the page has changed.

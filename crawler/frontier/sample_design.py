@@ -12,13 +12,11 @@ Reference: M. Thorup, Bottom-k and priority sampling, set similarity and subset 
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from fractions import Fraction
 from hashlib import blake2b, sha256
 from heapq import heappush, heappushpop
 from math import ceil
@@ -286,6 +284,8 @@ class Sampler:
 
 def number_of(there: int, size: int, share: float) -> int:
     """How many of ``there`` URLs are drawn: ``size``, but no more than ``share`` of them, rounded up."""
+    from fractions import Fraction  # here, as csv below, because few processes draw a sample
+
     return min(size, ceil(Fraction(str(share)) * there))
 
 
@@ -372,6 +372,8 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
     the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
     A URL that an earlier row has is no seed again, and neither is one with an empty stratum.
     """
+    import csv
+
     reader = csv.reader(lines, strict=True)
     listed: list[Listed] = []
     bad: list[BadRow] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from crawler.clock import brief_time
@@ -58,6 +57,8 @@ class KnownHosts:
 
     def nearest(self, host: str) -> str | None:
         """The name most like ``host`` among the other hosts; ``None`` if none is like it, or several are equally so."""
+        from difflib import SequenceMatcher  # here, because few commands meet such a name
+
         shortened = (*_shortened(host), f"{host.removeprefix('www.')}.")
         found = {name for shorter in shortened for name in self._alike.get(shorter, ()) if name != host}
         likeness = {name: SequenceMatcher(None, host, name).ratio() for name in found}

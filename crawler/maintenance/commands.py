@@ -25,7 +25,7 @@ from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.settings.stores import existing_store, open_store, order
-from crawler.store.computed import Computed, behind_sentence
+from crawler.store.computed import REFRESH, Computed, behind_sentence
 from crawler.store.location import db_argument, shown
 from crawler.store.open import grant_reader_at
 from crawler.store.rows import Content
@@ -54,7 +54,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
     """Copy the store FROM (a file, or postgresql://user@host/name) into TO, which is empty or an earlier copy of it.
 
     The same command continues a copy that was cut off, and brings a complete one up to date. In the end the tables of
-    both are compared by checksums. The search index is not copied: `crawler index` builds it.
+    both are compared by checksums. The search index is not copied: `crawler refresh-search` builds it.
     """
     from crawler.store.copy import copy_store
 
@@ -189,7 +189,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             "work: repeat the command later"
         )
     elif file is not None and computed.get(Computed.INDEX):
-        sentences.append(f"{file}: no search index here; `crawler index` where it is takes them out of it")
+        sentences.append(f"{file}: no search index here; `{REFRESH}` where it is takes them out of it")
     if behind := behind_sentence(computed, db):
         sentences.append(behind)
     sentences.append(f"files that were written before are not changed; `{_command(asked, db)} --undo` lifts this")

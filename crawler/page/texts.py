@@ -1,12 +1,11 @@
-"""The texts of a document, as its readers return them. Importing this module loads no parser."""
+"""The texts of a document, as its readers return them, and as the store keeps them: the order of the fields matters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(msgspec.Struct, frozen=True, array_like=True):
     """A heading and what follows it, up to the next heading.
 
     ``start`` is the position of the heading in the text of the page, in characters. ``level`` is 1 to 6. ``anchor`` is
@@ -19,8 +18,7 @@ class Section:
     anchor: str
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True, array_like=True):
     """The main content of a page. ``markdown`` names the addresses of links by their numbers in ``links``.
 
     ``note`` says why the content was not read, if that took more than a parser process may take.
@@ -32,8 +30,7 @@ class Content:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MainText:
+class MainText(msgspec.Struct, frozen=True, array_like=True):
     """The main text of a page. The text includes the headings; ``language`` is the one that the page states.
 
     ``note`` says why the text was not read, if that took more than a parser process may take. ``content`` is read apart

@@ -25,11 +25,11 @@ def rank(db: str, as_json: bool) -> None:
     """
     ranking = load_ranking()
 
-    async def run(store: Store) -> tuple[Any, Any, Any]:
+    async def run(store: Store) -> tuple[Any, Any]:
         with progress_line("ranking") as say:
             ranked = await ranking.rank(store, say)
-        return ranked, await ranking.top_pages(store), await ranking.top_sites(store)
+        return ranked, await ranking.tops(store)
 
-    ranked, pages, sites = on_rows(db, run, writes=True)
-    document = {**asdict(ranked), "top": pages, "top_sites": sites}
-    show(as_json, lambda: document, lambda: ranking.render(ranked, (pages, sites), console))
+    ranked, tops = on_rows(db, run, writes=True)
+    document = asdict(ranked) | dict(zip(("top", "top_sites"), tops, strict=True))
+    show(as_json, lambda: document, lambda: ranking.render(ranked, tops, console))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,6 @@ _LINKS_AT_ONCE = 1 << 18
 _SQL = load_statements("crawler.rank")
 
 
-class _Urls(NamedTuple):
-    """Every URL, ascending by number: its number, its site, its target (0: none), and whether it is a page."""
-
-    ids: Counts
-    sites: Counts
-    targets: Counts
-    is_page: NDArray[np.bool_]
-
-
 async def read_graph(store: Store, say: Say = lambda what, done=0, total=None: None) -> LinkGraph:
     """The link graph of a store; ``say`` gets the progress.
 
@@ -48,13 +39,18 @@ async def read_graph(store: Store, say: Say = lambda what, done=0, total=None: N
     """
     counts = await store.counts()
     say("URLs read")
-    urls = await _read_urls(store)
-    ids, sites = urls.ids, urls.sites
-    node = _chain_ends(ids, urls.targets)
+    numbers, of_site, targets, fetched = array("q"), array("q"), array("q"), bytearray()
+    async for row in store.rows(_SQL["urls"]):  # ascending by number
+        numbers.append(row.url_id)
+        of_site.append(row.site_id)
+        targets.append(row.target_id or 0)
+        fetched.append(row.is_page)
+    ids, sites = np.asarray(numbers, np.int64), np.asarray(of_site, np.int64)
+    node = _chain_ends(ids, np.asarray(targets, np.int64))
     await _map_mirrors(store, ids, node, sites)
     await _map_near_duplicates(store, ids, node)
     source, target = await _read_links(store, ids, lambda done: say("links read", done, counts.links))
-    is_page = np.bincount(node[urls.is_page], minlength=len(ids)) > 0
+    is_page = np.bincount(node[np.array(fetched, np.bool_)], minlength=len(ids)) > 0
     for ends in (source, target):
         is_page[node[ends]] = True
     pages = np.flatnonzero(is_page)
@@ -68,20 +64,11 @@ async def read_graph(store: Store, say: Say = lambda what, done=0, total=None: N
     return LinkGraph(ids[pages], sites[pages], csr_array(links))
 
 
-async def _read_urls(store: Store) -> _Urls:
-    ids, sites, targets, is_page = array("q"), array("q"), array("q"), bytearray()
-    async for row in store.rows(_SQL["urls"]):
-        ids.append(row.url_id)
-        sites.append(row.site_id)
-        targets.append(row.target_id or 0)
-        is_page.append(row.is_page)
-    return _Urls(
-        np.array(ids, np.int64), np.array(sites, np.int64), np.array(targets, np.int64), np.array(is_page, np.bool_)
-    )
-
-
 def _chain_ends(ids: Counts, targets: Counts) -> Indices:
-    """The index of the URL that stands for each URL: the end of its chain of targets, or itself if that is a circle."""
+    """The index of the URL that stands for each URL: the end of its chain of targets, or itself if that is a circle.
+
+    A target of 0 is none.
+    """
     own = np.arange(len(ids), dtype=np.int32)
     is_end = targets == 0
     step = own.copy()

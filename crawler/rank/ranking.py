@@ -35,6 +35,9 @@ class RankingSummary:
     links: int
     sites: int
 
+    def __str__(self) -> str:
+        return f"{many(self.pages, 'page')}, {many(self.links, 'link')}, {many(self.sites, 'site')} ranked"
+
 
 async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
@@ -56,19 +59,14 @@ async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -
     return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 
 
-async def top_pages(store: Store) -> list[dict[str, Any]]:
-    """The 20 pages with the highest PageRank, highest first."""
-    return await store.query(_SQL["top_pages"])
-
-
-async def top_sites(store: Store) -> list[dict[str, Any]]:
-    """The 20 sites with the highest PageRank, highest first."""
-    return await store.query(_SQL["top_sites"])
+async def tops(store: Store) -> list[list[dict[str, Any]]]:
+    """The 20 pages with the highest PageRank, highest first, and the 20 sites."""
+    return [await store.query(_SQL[name]) for name in ("top_pages", "top_sites")]
 
 
 def render(ranked: RankingSummary, tops: Iterable[Sequence[dict[str, Any]]], console: PrintableConsole) -> None:
     """Print ranks for people: a table for each of ``tops``, with the position and the columns of its rows."""
-    console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
+    console.print(str(ranked))
     for rows in filter(None, tops):
         _render_top(rows, console)
 

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from crawler.audit.records import RunRecord
 from crawler.audit.run_settings import described_settings
+from crawler.audit.totals import unsent_sentence
 from crawler.cli.templates import fit, template_environment
 from crawler.errors import UsageError
 from crawler.formatting import duration, many, size
@@ -129,6 +130,7 @@ def _environment() -> Environment:
         robots_meanings=_robots_meanings,
         runs_by_settings=_runs_by_settings,
         states_with_urls=_states_with_urls,
+        unsent_sentence=unsent_sentence,
         with_values=_with_values,
     )
     return environment

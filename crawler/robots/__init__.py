@@ -13,6 +13,6 @@
 Modules, lowest first: ``fields`` (names) → ``text`` (lines) → ``paths`` (one pattern) → ``matching`` (an index of
 patterns), ``records`` (the lines for one agent), ``hosts``, ``meant`` (mended lines) → ``rules`` (rules in order of
 precedence), ``mobile_agents`` → ``readings`` → ``first_match`` (paths that only the order of lines closes).
-``http_dates`` → ``response`` and ``mirrors`` stand beside them. ``check`` answers one case without network.
+``http_seconds`` → ``response`` and ``mirrors`` stand beside them. ``check`` answers one case without network.
 ``doubts`` finds lines whose effect may differ from their author's intention.
 """

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Annotated
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from crawler import url
+from crawler.dates import http_date
 from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Preference, Reading, Redirected, header
 from crawler.model import RobotsAction as Action
 from crawler.reasons import ErrorKind
-from crawler.robots.http_dates import http_date
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
 from crawler.robots.response import Follow, RobotsSettings, interpret
@@ -20,7 +20,6 @@ from crawler.robots.rsl import licensed_by
 from crawler.robots.tdmrep import TDMREP_PATH, filed_for
 from crawler.robots.text import octets_read, parse
 
-_T = TypeVar("_T")
 _Read = Callable[[bytes, str, Reading, str], SiteRules]
 
 _SETTINGS = {reading: RobotsSettings(reading) for reading in Reading}
@@ -29,6 +28,20 @@ _MAX_URL_CHARS = 1_000_000  # longer than any URL that a crawl admits: the check
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
+
+
+class _Case(Struct):
+    """A case without the keys that are null."""
+
+    agent: str
+    url: str
+    reading: Reading = Reading.STRICT
+    status: Annotated[int, Meta(ge=0, le=999)] = 200  # 0: no answer
+    headers: dict[str, str | int | float] | list[tuple[str, str | int | float]] = []
+    robots: str | None = None
+    robots_b64: bytes | None = None
+    tdmrep: str = ""
+    license: str = ""
 
 
 @lru_cache(maxsize=64)
@@ -56,38 +69,45 @@ def check_case(
     ``rules`` reads a file for a product token, in a reading, at a site; by default in this process, without limits on
     time. Raises :class:`ValueError` with the name of the missing or wrong key.
     """
-    agent = product_token(_value(case, "agent", str))
-    site, path = _url(case)
-    reading = _reading(case)
-    headers = _headers(case)
+    given = _read_case(case)
+    site, path = _url(given)
+    pairs = given.headers.items() if isinstance(given.headers, dict) else given.headers
+    headers: Headers = tuple((name, str(value)) for name, value in pairs)
     now = _as_of(headers, now)
-    if _status(case) in _REDIRECTS and header(headers, "location") is None:
+    if given.status in _REDIRECTS and header(headers, "location") is None:
         return _result("follow", None, None)  # the target is unknown, but the crawler would follow it
-    answer = _answer(case, site, headers, now)
-    copy = interpret(answer, settings=_SETTINGS[reading], previous=None, hops=0, seen=(), now=now)
+    answer = _answer(given, site, headers, now)
+    copy = interpret(answer, settings=_SETTINGS[given.reading], previous=None, hops=0, seen=(), now=now)
     if isinstance(copy, Follow):
         return _result("follow", None, None)
     expires_after = round(copy.expires_at - now, 3)
     if copy.action is not Action.PARSE:
-        allowed = _ALLOWED.get(copy.action)
-        if path == "/robots.txt":
-            allowed = True
+        allowed = True if path == "/robots.txt" else _ALLOWED.get(copy.action)
         result = _result(copy.action.value, allowed, expires_after)
-        return _with_preferences(result, _filed(case, site, path) if copy.action is Action.FREE else ())
+        return _with_preferences(result, _filed(given, site, path) if copy.action is Action.FREE else ())
     assert copy.body is not None, "only a store keeps a copy without its text"
-    found = rules(copy.body, agent, reading, site)
+    found = rules(copy.body, product_token(given.agent), given.reading, site)
     is_asked = found.verdict(path).allowed and found.verdict(TDMREP_PATH).allowed
-    filed = _filed(case, site, path) if is_asked else ()
+    filed = _filed(given, site, path) if is_asked else ()
     stated = found.stated_for(path)
-    licence = _value(case, "license", str, "").encode("utf-8", "surrogatepass")
+    licence = given.license.encode("utf-8", "surrogatepass")
     licensed = licensed_by(licence, stated, site, path) if licence else ()
     return _with_preferences(_parsed(found, path, expires_after), (*stated, *filed, *licensed))
 
 
-def _filed(case: Mapping[str, object], site: str, path: str) -> tuple[Preference, ...]:
+def _read_case(case: Mapping[str, object]) -> _Case:
+    try:
+        given = convert({key: value for key, value in case.items() if value is not None}, _Case)
+    except ValidationError as error:
+        raise ValueError(str(error)) from None
+    if 0 < given.status < 100:
+        raise ValueError(f"`status` must be 0 (no answer) or an HTTP status, not {given.status}")
+    return given
+
+
+def _filed(case: _Case, site: str, path: str) -> tuple[Preference, ...]:
     """What the site's tdmrep.json states for a path."""
-    text = _value(case, "tdmrep", str, "")
-    return filed_for(text, site, path) if text else ()
+    return filed_for(case.tdmrep, site, path) if case.tdmrep else ()
 
 
 def _with_preferences(answer: dict[str, object], stated: tuple[Preference, ...]) -> dict[str, object]:
@@ -121,17 +141,9 @@ def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, obje
     }
 
 
-def _status(case: Mapping[str, object]) -> int:
-    status = _value(case, "status", int, 200)
-    if status and not 100 <= status <= 999:
-        raise ValueError(f'"status" must be 0 (no answer) or an HTTP status, not {status}')
-    return status
-
-
-def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float) -> FetchResult:
+def _answer(case: _Case, site: str, headers: Headers, now: float) -> FetchResult:
     """The answer that the case describes, in the form in which the fetcher reports it."""
-    status = _status(case)
-    asked = f"{site}/robots.txt"
+    status, asked = case.status, f"{site}/robots.txt"
     if 200 <= status <= 299:
         return Fetched(asked, now, now, headers, status=status, plain=_body(case))
     if status == 304:
@@ -144,45 +156,19 @@ def _answer(case: Mapping[str, object], site: str, headers: Headers, now: float)
     return Failed(asked, now, now, headers, status=status)
 
 
-def _body(case: Mapping[str, object]) -> bytes:
-    if case.get("robots") is not None:
-        return _value(case, "robots", str).encode("utf-8", "surrogatepass")
-    if case.get("robots_b64") is None:
-        if case.get("status") == 204:
-            return b""
-        raise ValueError('"robots" (or "robots_b64") is missing')
-    try:
-        return base64.b64decode(_value(case, "robots_b64", str), validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError(f'"robots_b64" is not base64: {error}') from None
+def _body(case: _Case) -> bytes:
+    if case.robots is not None:
+        return case.robots.encode("utf-8", "surrogatepass")
+    if case.robots_b64 is None and case.status != 204:
+        raise ValueError("`robots` (or `robots_b64`) is missing")
+    return case.robots_b64 or b""
 
 
-def _url(case: Mapping[str, object]) -> url.SiteAndPath:
+def _url(case: _Case) -> url.SiteAndPath:
     try:
-        return url.split(url.canonicalise(_value(case, "url", str), max_chars=_MAX_URL_CHARS))
+        return url.split(url.canonicalise(case.url, max_chars=_MAX_URL_CHARS))
     except url.NotCrawlable as error:
-        raise ValueError(f'"url": {error}') from None
-
-
-def _reading(case: Mapping[str, object]) -> Reading:
-    name = _value(case, "reading", str, Reading.STRICT.value)
-    try:
-        return Reading(name)
-    except ValueError:
-        raise ValueError(f'"reading" must be one of {", ".join(Reading)}, not {name!r}') from None
-
-
-def _headers(case: Mapping[str, object]) -> Headers:
-    headers: Any = case.get("headers") or {}
-    pairs = headers.items() if isinstance(headers, dict) else headers
-    try:
-        given = [(name, value) for name, value in pairs]
-    except (TypeError, ValueError):
-        raise ValueError('"headers" must map names to texts, or list pairs of them') from None
-    for name, value in given:
-        if not isinstance(name, str) or not isinstance(value, str | int | float):
-            raise ValueError(f'"headers" must map names to texts; {name!r} has {type(value).__name__}')
-    return tuple((name, str(value)) for name, value in given)
+        raise ValueError(f"`url`: {error}") from None
 
 
 def _as_of(headers: Headers, now: float | None) -> float:
@@ -190,12 +176,3 @@ def _as_of(headers: Headers, now: float | None) -> float:
     if now is None or (date is not None and abs(date - now) > _DAY_S):
         return date or 0.0
     return now
-
-
-def _value(case: Mapping[str, object], key: str, kind: type[_T], default: _T | None = None) -> _T:
-    value = default if case.get(key) is None else case[key]
-    if value is None:
-        raise ValueError(f'"{key}" is missing')
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f'"{key}" must be {kind.__name__}, not {type(value).__name__}')
-    return value

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+
+from crawler.formatting import nearest
 
 USER_AGENT = "user-agent"
 ALLOW = "allow"
@@ -102,7 +103,7 @@ def _alike(name: str) -> str | None:
     if name.startswith(_COMMENTED_OUT):
         return None
     letters = "".join(filter(str.isalpha, name))
-    alike = get_close_matches(letters, _BY_LETTERS, n=1, cutoff=_ALIKE)
+    alike = nearest(letters, _BY_LETTERS, alike=_ALIKE)
     return _BY_LETTERS[alike[0]] if alike else None
 
 

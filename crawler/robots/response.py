@@ -16,6 +16,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from crawler import url
+from crawler.dates import http_date
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import (
     DURATIONS,
@@ -43,7 +44,7 @@ from crawler.model import (
     header_values,
 )
 from crawler.reasons import ErrorKind, ReasonCode
-from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
+from crawler.robots.http_seconds import MAX_SECONDS, delta_seconds, retry_after_s
 from crawler.robots.text import cut_note, notes, octets_read, whole_lines
 from crawler.terminal_text import shown
 
@@ -403,29 +404,30 @@ class _Asked:
         """
         rests_s, before = self.settings.rests_s, self.previous
         failures = before.failures + 1 if before is not None and before.status == ErrorKind.WALL else 1
-        since = self.now if before is None or before.failing_since is None else before.failing_since
-        note = answer.error.sentence
         if failures > len(rests_s):
-            return RobotsCopy(
-                RobotsAction.GIVEN_UP,
-                ErrorKind.WALL.value,
-                self.now,
-                self.now + MAX_SECONDS,
-                failures=failures,
-                failing_since=since,
-                note=note,
-            )
+            until = self.now + MAX_SECONDS
+            return self._failing(RobotsAction.GIVEN_UP, ErrorKind.WALL, until, failures, answer.error.sentence)
         retry_at = self.now + rests_s[failures - 1]
         if answer.status in _RESTRICTING and self.settings.reading is not Reading.RFC9309:
             retry_at = max(retry_at, freshness(answer.headers, self.settings.reading, self.settings, self.now))
+        return self._failing(RobotsAction.DEFER, ErrorKind.WALL, retry_at, failures, answer.error.sentence)
+
+    @property
+    def _failing_since(self) -> float:
+        """When the failures began of which this answer is the last."""
+        before = self.previous
+        return self.now if before is None or before.failing_since is None else before.failing_since
+
+    def _failing(self, action: RobotsAction, status: str, until: float, failures: int, note: str) -> RobotsCopy:
+        """A copy that says nothing about the URLs of the site."""
         return RobotsCopy(
-            RobotsAction.DEFER,
-            ErrorKind.WALL.value,
-            self.now,
-            retry_at,
+            action=action,
+            status=str(status),
+            fetched_at=self.now,
+            expires_at=until,
             failures=failures,
-            failing_since=since,
-            retry_at=retry_at,
+            failing_since=self._failing_since,
+            retry_at=until if action is RobotsAction.DEFER else None,
             note=note,
         )
 
@@ -458,19 +460,14 @@ class _Asked:
         """
         settings, previous = self.settings, self.previous
         failures = previous.failures + 1 if previous else 1
-        is_first = previous is None or previous.failing_since is None
-        since = self.now if previous is None or previous.failing_since is None else previous.failing_since
-        is_repeated = is_first or (previous is not None and previous.status == status)
+        since = self._failing_since
+        is_repeated = since == self.now or (previous is not None and previous.status == status)
         patience_s = settings.patience_s(status) if is_repeated else settings.give_up_after_s
         if self.now - since >= patience_s:
             note = f"no usable answer for {duration(self.now - since)}; the last: {detail or status}"
-            again_at = self.now + settings.retry_max_s
-            return RobotsCopy(
-                RobotsAction.GIVEN_UP, status, self.now, again_at, failures=failures, failing_since=since, note=note
-            )
+            return self._failing(RobotsAction.GIVEN_UP, status, self.now + settings.retry_max_s, failures, note)
         pause_s = min(settings.retry_first_s * 2.0 ** min(failures - 1, 64), settings.retry_max_s)
-        asked_s = retry_after_s(answer.headers, self.now) or 0.0
-        retry_at = self.now + max(pause_s, asked_s)
+        retry_at = self.now + max(pause_s, retry_after_s(answer.headers, self.now) or 0.0)
         if settings.stale_if_error and previous is not None and previous.action in _LASTING:
             note = f"kept in force past its expiry because the site fails: {detail or status}"
             return replace(
@@ -482,16 +479,7 @@ class _Asked:
                 retry_at=retry_at,
                 note=note,
             )
-        return RobotsCopy(
-            action=RobotsAction.DEFER,
-            status=status,
-            fetched_at=self.now,
-            expires_at=retry_at,
-            failures=failures,
-            failing_since=since,
-            retry_at=retry_at,
-            note=detail,
-        )
+        return self._failing(RobotsAction.DEFER, status, retry_at, failures, detail)
 
 
 def lifetime_left_s(headers: Headers, now: float) -> float | None:

@@ -6,9 +6,8 @@ Source: TDM Reservation Protocol (W3C Community Group, 2024), "TDM File on the O
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from crawler.model import Failed, Fetched, FetchResult, Preference, Purpose, SiteFile
 from crawler.preferences.purposes import bounded
@@ -21,8 +20,6 @@ SOURCE = "tdmrep.json"
 MAX_BYTES = 64 << 10
 #: A file with more rules is malformed. It bounds the work for each page.
 MAX_RULES = 1_000
-_SPACE = " \t\r\n"
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +45,12 @@ def tdm_rules(body: bytes, site: str) -> TdmRules:
     A rule without a location or a valid ``tdm-reservation`` says nothing: both are mandatory.
     """
     rules = []
-    for number, (line, rule) in enumerate(_elements(body)):
-        if number == MAX_RULES:
-            raise ValueError(f"more than {MAX_RULES:,} rules")
+    listed = json.loads(body.decode("utf-8-sig"))
+    if not isinstance(listed, list) or len(listed) > MAX_RULES:
+        raise ValueError(f"not an array of at most {MAX_RULES:,} rules")
+    for rule in listed:
         if not isinstance(rule, dict):
-            raise ValueError(f"line {line}: not an object")
+            raise ValueError("a rule that is not an object")
         location, reserved, policy = rule.get("location"), rule.get("tdm-reservation"), rule.get("tdm-policy")
         if not isinstance(location, str) or not location.startswith("/") or isinstance(reserved, bool):
             continue
@@ -60,7 +58,7 @@ def tdm_rules(body: bytes, site: str) -> TdmRules:
         if said and isinstance(policy, str):
             said += tdm_policy(policy, SOURCE, f"tdm-policy: {policy} for {location}", f"{site}/")
         if said:
-            rules.append((rfc_pattern(location), tuple(one._replace(line=line) for one in said)))
+            rules.append((rfc_pattern(location), tuple(said)))
     return TdmRules(tuple(rules))
 
 
@@ -98,31 +96,3 @@ def supplemented(own: Iterable[Preference], filed: Iterable[Preference]) -> tupl
     own = tuple(own)
     stated = {one.category for one in own if one.scheme == Scheme.TDMREP}
     return bounded((*own, *(one for one in filed if one.category not in stated)))
-
-
-def _elements(body: bytes) -> Iterator[tuple[int, Any]]:
-    """The elements of the array in ``body``, each with the number of the line on which it begins."""
-    text = body.decode("utf-8-sig")
-    at = _skip(text, 0)
-    line, counted = 1, 0
-    if text[at : at + 1] != "[":
-        raise ValueError("not an array")
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != "]":
-        line, counted = line + text.count("\n", counted, at), at
-        element, at = _DECODER.raw_decode(text, at)
-        yield line, element
-        at = _skip(text, at)
-        if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
-        elif text[at : at + 1] != "]":
-            raise ValueError(f"line {line}: no comma or bracket after the rule")
-    if _skip(text, at + 1) != len(text):
-        raise ValueError("text after the array")
-
-
-def _skip(text: str, at: int) -> int:
-    """The position of the next character that is no space."""
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at

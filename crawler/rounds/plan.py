@@ -29,7 +29,7 @@ from crawler.dataset.records import (
     part,
     round_of,
 )
-from crawler.dataset.tables import SQL, TableFile
+from crawler.dataset.tables import SQL, columns_of, table_file
 from crawler.engine.lease import LATE_S
 from crawler.frontier.buckets import bucket_of
 from crawler.settings.settings import Settings
@@ -203,7 +203,6 @@ def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done], db: Any,
 def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]], folder: Path) -> None:
     for bucket, rows in ahead.items():
         path = folder / f"lost-{bucket}.parquet"
-        with TableFile("lost", path) as file:
-            for row in rows:
-                file.add_row(row)
+        with table_file("lost", path) as file:
+            file.add_columns([[row.get(name) for row in rows] for name in columns_of("lost")])
         dataset.objects.put(part("lost", number, bucket), path)

@@ -14,7 +14,7 @@ import msgspec
 
 from crawler.clock import Clock
 from crawler.dataset.records import GROWING, WHOLE, Answer, Dataset, Done, Plan, Task, done_key, part
-from crawler.dataset.tables import SQL, row_of, write_table
+from crawler.dataset.tables import SQL, columns_in_dataset, write_table
 from crawler.engine.crawl import Crawl
 from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
 _TRY_AGAIN_S = 5.0
+#: Many engines share a process, and a lost task loses its store whole: so a commit takes more work. With
+#: ``AHEAD_EVERY_S``, the log of a lost task is written after 8 s.
+_COMMITS_RARER = 6.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
@@ -94,8 +97,7 @@ class BucketTask:
         self._folder.mkdir()
         path = self._folder / "bucket.db"
         if self._task.store:
-            key = part("stores", self._task.store, self._task.bucket, "db")
-            await asyncio.to_thread(self._dataset.objects.fetch, key, path)
+            await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
@@ -113,7 +115,7 @@ class BucketTask:
             scope = await self._begin(store, settings.limits.max_pages_per_site, begun_at)
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
-            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead)
+            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, commits_rarer=_COMMITS_RARER)
             crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
             await wait_for(self._task.asks, store, crawl.outbox)
@@ -133,8 +135,7 @@ class BucketTask:
             self._crawl = self._store = None
             await store.leave(self._clock.now())
             await store.close()
-        key = part("stores", self._plan.round, self._task.bucket, "db")
-        await asyncio.to_thread(self._dataset.objects.put, key, path)
+        await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
         content = msgspec.json.encode(done)
         await asyncio.to_thread(self._dataset.objects.create, done_key(self._plan.round, self._task.bucket), content)
         _LOG.info("bucket %d is done: %s", self._task.bucket, end.sentence)
@@ -165,7 +166,9 @@ class BucketTask:
         if self._side.book is None:
             return self._side
         settings, until = self._dataset.settings.politeness, self._plan.deadline
-        return replace(self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until))
+        return msgspec.structs.replace(
+            self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until)
+        )
 
     async def _take_address(self, network: str) -> bool:
         return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
@@ -232,10 +235,9 @@ class BucketTask:
         for table in _TABLES:
             path = self._folder / f"{table}.parquet"
             rows[table] = await write_table(store, table, self._bucket, number, terms, path)
-            if rows[table] or table in WHOLE:
-                key = part(table, number, self._task.bucket)
-                await asyncio.to_thread(self._dataset.objects.put, key, path)
-            path.unlink()
+            if rows[table]:
+                await asyncio.to_thread(self._dataset.objects.put, part(table, number, self._task.bucket), path)
+                path.unlink()
         await store.delete_outgoing()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
@@ -286,9 +288,13 @@ class BucketTask:
         if self._store is None:
             return []
         found = await self._store.query(SQL["ahead"], {"after": self._written_ahead})
+        if not found:
+            return []
+        rows = [tuple(row.values()) for row in found]
+        columns = columns_in_dataset(list(found[0]), rows, self._bucket, self._plan.round)
         return [
-            row_of(list(row), row.values(), self._bucket, self._plan.round) | {"bucket": self._task.bucket}
-            for row in found
+            dict(zip(columns, row, strict=True)) | {"bucket": self._task.bucket}
+            for row in zip(*columns.values(), strict=True)
         ]
 
     def written_ahead(self, rows: Sequence[Mapping[str, Any]]) -> None:

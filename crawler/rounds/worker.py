@@ -1,7 +1,8 @@
-"""One process that works on a round: ``python -m crawler.rounds.worker DATASET ROUND``.
+"""One process that works on rounds: ``python -m crawler.rounds.worker DATASET [ROUND]``.
 
 It claims one task after the other, and crawls some of them at the same time over the same connections and parsers. Any
-number of these processes, on any machines that reach the dataset, work on a round together.
+number of these processes, on any machines that reach the dataset, work on a round together. Without the number of a
+round, it joins each round until the crawl is over.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +27,7 @@ from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.clock import Clock, SystemClock, boot_s
 from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import Dataset, Plan, Task
+from crawler.dataset.records import Dataset, Plan, Task, begins_at
 from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.progress import Progress
@@ -42,6 +44,7 @@ from crawler.settings.log_records import LogFormat, LogLevel
 
 _LOG = logging.getLogger("crawler.rounds")
 _LOOK_EVERY_S = 0.25
+_LOOK_FOR_ROUND_EVERY_S = 1.0
 #: How often tasks say that they write their results, in seconds.
 _SAY_EVERY_S = 2.0
 #: How often requests are written ahead, in seconds. A lost task takes the log of this time with it.
@@ -241,15 +244,39 @@ def work(location: str, number: int, buckets: Collection[int] | None = None, clo
     return run_async(run())
 
 
+def join_rounds(location: str) -> int:
+    """Work on each round, from the one that is under way, until the crawl is over; returns the exit code."""
+    dataset = Dataset(Objects(location))
+    number, joined = max(1, len(dataset.manifests())), 0
+    while True:
+        if (ended := dataset.manifest(number)) is not None:
+            if begins_at(ended.buckets) is None:
+                tell("the crawl is over")
+                return 0
+            number += 1
+        elif joined < number and dataset.plan(number) is not None:
+            tell(f"round {number}: this process works on it")
+            if code := work(location, number):
+                return code
+            joined = number
+        else:
+            time.sleep(_LOOK_FOR_ROUND_EVERY_S)
+
+
 def main() -> int:
     """Run the command; errors of the user and of the storage are one line.
 
     A driver on this machine adds by how much its clock is ahead of :func:`crawler.clock.boot_s`.
     """
-    _, location, number, *ahead_s = sys.argv
+    _, location, *of_round = sys.argv
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
+        if not of_round:
+            return join_rounds(location)
+        number, *ahead_s = of_round
         return work(location, int(number), clock=SystemClock(float(ahead_s[0])) if ahead_s else None)
+    except KeyboardInterrupt:  # it waits for a round
+        return STOPPED
     except CrawlerError as error:
         tell(f"crawler: {error}")
         return error.exit_code

@@ -20,7 +20,6 @@ from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
 from crawler.sampling import draw_seeds, load, require_drawable
 from crawler.sampling.design_file import design_of
-from crawler.sampling.registration import design_of_settings, is_of_design
 from crawler.settings.keys import KEYS
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
@@ -136,14 +135,7 @@ def design(config: Path | None, db: str | None, **options: Any) -> None:
     settings = configured(settings, config, options)
     seeds = named_seeds(settings, ())
     _require_design(settings, seeds)
-    kept = [
-        (key, key.value(settings))
-        for key in KEYS.values()
-        if (is_of_design(key) and key.value(settings) != "")
-        or (key.is_remembered and key.value(settings) != key.default)
-    ]
-    registered = design_of_settings(settings, seeds.urls or known, seeds.strata)
-    console.print(design_of(settings, seeds, len(known), kept, registered), soft_wrap=True, end="")
+    console.print(design_of(settings, seeds, known), soft_wrap=True, end="")
 
 
 @sample.command()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from crawler.formatting import many
 from crawler.frontier.sample_design import Amount, Design, Method, Per, SitesBy, allocate
-from crawler.settings.keys import Key
+from crawler.sampling.registration import design_of_settings, is_of_design
+from crawler.settings.keys import KEYS
 from crawler.settings.reference import commented_toml
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
@@ -20,15 +20,19 @@ cost and its precision beforehand. docs/samples.md describes it."""
 _UNNAMED = "this file does not name them, so give `crawler run` a list of them with --seeds, or name it as file below"
 
 
-def design_of(
-    settings: Settings, seeds: Seeds, known: int, values: Iterable[tuple[Key, Any]], registered: Design
-) -> str:
-    """A TOML file of ``values``, with the design in sentences above, and the digest of ``registered``.
+def design_of(settings: Settings, seeds: Seeds, known: Sequence[str]) -> str:
+    """A TOML file of the settings of a design, with the design in sentences and its digest above.
 
-    ``known`` is the number of seeds in the store that the design was taken from.
+    ``known`` are the seeds in the store that the design was taken from.
     """
-    comments = (*_comments(settings, seeds, known), *_registration(registered))
-    return commented_toml("\n".join((_USE, "", *comments)), values)
+    kept = [
+        (key, value)
+        for key in KEYS.values()
+        if ((value := key.value(settings)) != "" and is_of_design(key)) or (key.is_remembered and value != key.default)
+    ]
+    registered = design_of_settings(settings, seeds.urls or known, seeds.strata)
+    comments = (*_comments(settings, seeds, len(known)), *_registration(registered))
+    return commented_toml("\n".join((_USE, "", *comments)), kept)
 
 
 def _registration(design: Design) -> Iterable[str]:

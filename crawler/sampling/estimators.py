@@ -359,24 +359,16 @@ class Sample:
         ``linear`` is the first-order contribution of each unit to the error, ``size`` the share of each unit in the
         denominator of a ratio, ``overall`` the contribution as a deviation from the mean of the whole.
         """
-        away, wide = self._deviations(linear, size, overall)
-        return self._spread_of(away, wide, linear)
-
-    def _deviations(self, linear: Floats, size: Floats, overall: Floats) -> tuple[Floats, Floats]:
-        """The deviation of each cluster from the mean of its stratum; and of the whole, for small strata."""
         sums = _sums(self.cluster, linear)
         n = np.bincount(self.stratum)[self.stratum]
-        away = np.where(
-            n == 1, sums - sums.sum() / max(len(sums), 1), self._from_mean(sums)
-        )  # a single cluster is compared with all
+        # The deviation of each cluster from the mean of its stratum. A single cluster is compared with all.
+        away = np.where(n == 1, sums - sums.sum() / max(len(sums), 1), self._from_mean(sums))
         # As in the jackknife, correct for a large cluster, which draws the mean towards its own value.
         without = 1 - self._from_mean(_sums(self.cluster, size)) * n / np.maximum(n - 1, 1)
         without = np.where(without > 0, without, 1)
         away /= without
-        return away, np.where(n < _SMALL_STRATUM, _sums(self.cluster, overall) / without, away)
-
-    def _spread_of(self, away: Floats, wide: Floats, linear: Floats) -> _Spread:
-        n = np.bincount(self.stratum)[self.stratum]
+        # Small strata have the moments of the deviations from the mean of the whole.
+        wide = np.where(n < _SMALL_STRATUM, _sums(self.cluster, overall) / without, away)
         squares = away**2 * n / np.maximum(n - 1, 1)
         free = len(away) - len(np.unique(self.stratum))
         finite = float(((1 - self.fraction) * squares).sum()) + self._second_stage(linear)

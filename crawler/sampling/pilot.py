@@ -51,11 +51,6 @@ class Pilot:
     answer_s: float
     drawn: DrawnUrls
 
-    @property
-    def frame(self) -> int:
-        """The number of URLs in the sampling frame."""
-        return self.draw.frame
-
 
 async def read_pilot(store: Store, variables: Mapping[str, Variable], now: float) -> Pilot:
     """The pilot in a store.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import Align, Fact, facts, table
+from crawler.cli.layout import Fact, facts
 from crawler.formatting import duration, many
 from crawler.frontier.domain_addresses import ROUNDS, addresses
 from crawler.frontier.politeness import group_name
@@ -22,7 +22,6 @@ from crawler.frontier.sample_design import (
     Method,
     Per,
     Sampler,
-    SampleSettings,
     allocate,
     amount_of,
     number_of,
@@ -32,8 +31,8 @@ from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits
 from crawler.sampling.drawable import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
-from crawler.sampling.rendering import shown
-from crawler.sampling.survey import DrawnUrls, plain
+from crawler.sampling.rendering import print_columns, shown
+from crawler.sampling.survey import Unit, plain
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.url import split
@@ -80,54 +79,23 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
     return _Forecast(settings, seeds, pilot).plan()
 
 
-@dataclass(frozen=True)
 class _Forecast:
     """A design, and what is known of its sites: their seeds, and a pilot or ``None``."""
 
-    settings: Settings
-    seeds: Seeds
-    pilot: Pilot | None
-
-    @property
-    def sample(self) -> SampleSettings:
-        return self.settings.sample
-
-    @property
-    def size(self) -> int:
-        assert self.sample.size is not None
-        return self.sample.size
-
-    @property
-    def per_site(self) -> bool:
-        return self.sample.per is Per.SITE
-
-    @cached_property
-    def sites(self) -> Mapping[str, int]:
-        """The number of seeds of each site."""
-        return Counter(split(url).site for url in self.seeds.urls)
-
-    @property
-    def is_list(self) -> bool:
-        """Whether the frame is the list of seeds."""
-        return self.sample.is_of_list or self.settings.limits.max_depth == 0
-
-    @cached_property
-    def alike(self) -> Pilot | None:
-        """The pilot, if its frame was built as this one is."""
-        if self.pilot is None or self.is_list or self.pilot.draw.method == Method.STRATIFIED:
-            return None
-        frames = [
-            (
-                each.scope.mode,
-                each.scope.include,
-                each.scope.exclude,
-                each.limits.max_depth,
-                each.limits.max_pages_per_site,
-                each.discovery.sitemaps,
-            )
-            for each in (self.pilot.settings, self.settings)
-        ]
-        return self.pilot if frames[0] == frames[1] else None
+    def __init__(self, settings: Settings, seeds: Seeds, pilot: Pilot | None) -> None:
+        assert settings.sample.size is not None
+        self.settings, self.seeds, self.pilot = settings, seeds, pilot
+        self.sample, self.size = settings.sample, settings.sample.size
+        self.per_site = settings.sample.per is Per.SITE
+        #: The number of seeds of each site.
+        self.sites: Mapping[str, int] = Counter(split(url).site for url in seeds.urls)
+        #: Whether the frame is the list of seeds.
+        self.is_list = settings.sample.is_of_list or settings.limits.max_depth == 0
+        #: The pilot, if its frame was built as this one is.
+        self.alike = None if self.is_list or pilot is None or pilot.draw.method == Method.STRATIFIED else pilot
+        if self.alike is not None and _frame_of(self.alike.settings) != _frame_of(settings):
+            self.alike = None
+        self.draws = without_pilot() if pilot is None else pilot.drawn
 
     @cached_property
     def drawn_of_list(self) -> Sequence[str]:
@@ -139,10 +107,6 @@ class _Forecast:
         for url in self.seeds.urls:
             sampler.offer(url, split(url).site if self.per_site else "")
         return [each.url for each in sampler.drawn()]
-
-    @cached_property
-    def draws(self) -> DrawnUrls:
-        return without_pilot() if self.pilot is None else self.pilot.drawn
 
     def number_of(self, there: int) -> int:
         """How many of so many URLs are drawn, of a site or of all."""
@@ -164,7 +128,7 @@ class _Forecast:
         if pilot is not None and cost.most is not None:  # its waits for sites that failed were a part of its time
             bounds.append(pilot.run_s * cost.most / max(pilot.requests, 1))
         strata, number = self._strata()
-        frame = None if self.alike is None else round(self.alike.frame * self._times(self.alike))
+        frame = None if self.alike is None else round(self.alike.draw.frame * self._times(self.alike))
         if self.is_list:
             frame, drawn = len(seeds.urls), float(len(self.drawn_of_list))
         else:
@@ -221,15 +185,16 @@ class _Forecast:
         """The requests if nothing is known of the sites but their seeds."""
         limit, extra = self.settings.limits.max_pages_per_site, self.settings.requests_before_pages
         least = {site: float(number + extra) for site, number in self.sites.items()}
+        most: dict[str, float] = {}
+        total, in_all = round(sum(least.values())), None
         if self.settings.limits.max_depth == 1:
             most = {site: number + self.size for site, number in least.items()}
             chosen = min(len(self.sites), self.sample.sites or len(self.sites))
-            total = sum(least.values()) + self.size * (chosen if self.per_site else 1)
-            return Cost(round(sum(least.values())), round(total), least, most)
-        if limit is not None:
-            most = {site: float(limit + extra) for site in self.sites}
-            return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
-        return Cost(round(sum(least.values())), None, least, {})
+            in_all = total + self.size * (chosen if self.per_site else 1)
+        elif limit is not None:
+            most = dict.fromkeys(self.sites, float(limit + extra))
+            in_all = (limit + extra) * len(self.sites)
+        return Cost(total, in_all, least, most)
 
     def _cost_by_pilot(self, pilot: Pilot) -> Cost:
         """The requests if the sites are those of the pilot or like them.
@@ -239,7 +204,7 @@ class _Forecast:
         """
         own, times, sites = _seed_sites(pilot), self._times(pilot), self.sites
         is_same = own == set(sites)
-        drawn_of_all = self.number_of(round(pilot.frame * times))
+        drawn_of_all = self.number_of(round(pilot.draw.frame * times))
         framed = {site: counts.frame for site, counts in pilot.sites.items() if counts.frame}
         first = self._site_probabilities(framed, times)
         needed: dict[str, float] = {}
@@ -250,7 +215,7 @@ class _Forecast:
             if self.per_site:
                 drawn = self.number_of(counts.frame) * share
             else:
-                drawn = drawn_of_all / times * counts.held / max(pilot.frame, 1)
+                drawn = drawn_of_all / times * counts.held / max(pilot.draw.frame, 1)
             chance = first.get(site, 0.0)
             asked = min(share * pilot.requests_per_drawn, 1.0)
             variance += chance * drawn * (1 - asked) * times
@@ -303,7 +268,7 @@ class _Forecast:
             if _seed_sites(alike) != set(self.sites):
                 number = max(1, round(len(framed) * self._times(alike)))
         if not self.per_site:
-            size = len(self.seeds.urls) if alike is None else max(1, round(alike.frame * self._times(alike)))
+            size = len(self.seeds.urls) if alike is None else max(1, round(alike.draw.frame * self._times(alike)))
             return [Stratum(size, self.number_of(size), everything)], None
         of_site = _pools(self.draws.sites, None if sample.sites is not None else everything)
         return [Stratum(size, self.number_of(size), of_site(site)) for site, size in framed.items()], number
@@ -337,6 +302,13 @@ class _Forecast:
             )
 
 
+def _frame_of(settings: Settings) -> tuple[object, ...]:
+    """The settings that build the frame."""
+    scope, limits = settings.scope, settings.limits
+    bounds = limits.max_depth, limits.max_pages_per_site, settings.discovery.sitemaps
+    return (scope.mode, scope.include, scope.exclude, *bounds)
+
+
 def _seed_sites(pilot: Pilot) -> set[str]:
     return {split(url).site for url in pilot.seeds}
 
@@ -360,15 +332,8 @@ def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[st
 def as_json(made: SamplePlan, settings: Settings) -> dict[str, Any]:
     """The plan as one JSON object; times in seconds, and ``None`` for what is not known."""
     sample = settings.sample
-    design = {
-        "method": sample.method,
-        "per": sample.per,
-        "size": sample.size,
-        "share": sample.share,
-        "drawn_sites": sample.sites,
-        "sites_by": sample.sites_by,
-        "seed": sample.seed,
-    }
+    design = {name: getattr(sample, name) for name in ("method", "per", "size", "share", "sites_by", "seed")}
+    design["drawn_sites"] = sample.sites
     return design | plain(made) | {"precision": [plain(each) for each in made.precision]}
 
 
@@ -388,20 +353,18 @@ def render(made: SamplePlan, settings: Settings, console: PrintableConsole) -> N
     if made.from_pilot:
         rows.append(("Pilot", f"{many(made.pilot_requests, 'request')} in {duration(made.pilot_s)}"))
     console.print(facts(rows))
-    rows_of_precision = []
-    for line in made.precision:
-        doubt = " or wider" if line.may_be_too_narrow else ""
-        usual = f"± {shown(line.half_width, line.unit)}{doubt}" if isfinite(line.half_width) else "too few to tell"
-        most = f"± {shown(line.half_width_at_most, line.unit)} at most"
-        at_most = most if isfinite(line.half_width_at_most) else "too few to tell"
-        rows_of_precision.append((line.what, shown(line.value, line.unit), usual, at_most, line.among))
     console.print()
-    share = "in the pilot" if made.from_pilot else "share"
-    columns: dict[str, Align] = {
-        "": "left",
-        **dict.fromkeys((share, "95 % interval", "9 of 10 samples"), "right"),
-        "among": "fold",
+    columns = {
+        "in the pilot" if made.from_pilot else "share": [shown(each.value, each.unit) for each in made.precision],
+        "95 % interval": [
+            _within(one.half_width, one.unit, " or wider" * one.may_be_too_narrow) for one in made.precision
+        ],
+        "9 of 10 samples": [_within(one.half_width_at_most, one.unit, " at most") for one in made.precision],
     }
-    console.print(table(columns, rows_of_precision))
+    print_columns(made.precision, columns, console)
     for note in made.notes:
         console.print(note, soft_wrap=True)
+
+
+def _within(half_width: float, unit: Unit, doubt: str) -> str:
+    return f"± {shown(half_width, unit)}{doubt}" if isfinite(half_width) else "too few to tell"

@@ -54,16 +54,10 @@ def publish(survey: Survey, suffix: str) -> bytes:
 
 def rows_of(survey: Survey) -> Iterator[tuple[Any, ...]]:
     """The estimates and the totals, unrounded; an undetermined number is empty."""
-    for figure in survey.figures:
-        yield _row(figure.what, figure.among, figure.unit, figure.estimate)
-    for figure in survey.figures:
-        if figure.total is not None:
-            yield _row(figure.what_of_total, figure.among, figure.unit_of_total, figure.total)
-
-
-def _row(what: str, among: str, unit: Unit, made: Estimate) -> tuple[Any, ...]:
-    known = plain(made)
-    return (what, among, unit.value, known["value"], *(known[name] for name in _NUMBERS), int(made.may_be_too_narrow))
+    for figure in (*survey.figures, *survey.totals):
+        known = plain(figure.estimate)
+        numbers = (known[name] for name in ("value", *_NUMBERS))
+        yield (figure.what, figure.among, figure.unit.value, *numbers, int(figure.estimate.may_be_too_narrow))
 
 
 def _csv(survey: Survey) -> bytes:
@@ -74,12 +68,13 @@ def _csv(survey: Survey) -> bytes:
 
 def _latex(survey: Survey) -> bytes:
     """A ``tabular`` of the package booktabs: rounded as on the terminal."""
-    names, cells = rounded(survey.figures)
+    columns = rounded(survey.figures)
+    cells = zip(*columns.values(), strict=True)
     lines = [
         f"% Sample with seed {survey.draw.seed}, design {survey.draw.design_sha256}",
-        rf"\begin{{tabular}}{{ll{'r' * len(names)}}}",
+        rf"\begin{{tabular}}{{ll{'r' * len(columns)}}}",
         r"\toprule",
-        _latex_row(["", "among", *names]),
+        _latex_row(["", "among", *columns]),
         r"\midrule",
         *(_latex_row([one.what, one.among, *row]) for one, row in zip(survey.figures, cells, strict=True)),
         r"\bottomrule",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Align, table
@@ -18,35 +19,34 @@ def render(survey: Survey, console: PrintableConsole) -> None:
     """Print how the sample was drawn, every estimate with its interval, and the totals."""
     for line in describe_survey(survey):
         console.print(line, soft_wrap=True)
-    has_missing = any(figure.estimate.missing for figure in survey.figures)
-    names, cells = rounded(survey.figures)
-    _print([(one.what, *row, one.among) for one, row in zip(survey.figures, cells, strict=True)], console, *names)
-    if any(figure.total for figure in survey.figures):
+    print_columns(survey.figures, rounded(survey.figures), console)
+    if totals := survey.totals:
         console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
-        rows = []
-        for figure in survey.figures:
-            if figure.total is not None:
-                made, unit = figure.total, figure.unit_of_total
-                worst = (bounds(made, unit),) if has_missing else ()
-                rows.append((figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among))
-        _print(rows, console, "total", "95 % interval", *(("bounds",) if has_missing else ()))
+        columns = rounded(totals)
+        other = {name: cells for name, cells in columns.items() if name in ("95 % interval", "bounds")}
+        print_columns(totals, {"total": columns["estimate"], **other}, console)
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
 
 
-def rounded(figures: Sequence[Figure]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """The names of the columns of the estimates, and the cells of each estimate: ``missing`` only if units are."""
-    has_missing = any(figure.estimate.missing for figure in figures)
-    cells: list[tuple[str, ...]] = []
-    for made, unit in ((figure.estimate, figure.unit) for figure in figures):
-        missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
-        cells.append((shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing))
-    return ("estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ())), cells
+def rounded(figures: Sequence[Figure]) -> dict[str, list[str]]:
+    """The columns of a table of estimates by their names; ``missing`` and ``bounds`` only if units are missing."""
+    made = {
+        "estimate": [shown(figure.estimate.value, figure.unit) for figure in figures],
+        "95 % interval": [interval(figure.estimate, figure.unit) for figure in figures],
+        "units": [f"{figure.estimate.units:,}" for figure in figures],
+    }
+    if any(figure.estimate.missing for figure in figures):
+        made["missing"] = [f"{figure.estimate.missing:,}" for figure in figures]
+        made["bounds"] = [bounds(figure.estimate, figure.unit) for figure in figures]
+    return made
 
 
-def _print(rows: Sequence[Sequence[str]], console: PrintableConsole, *numbers: str) -> None:
-    columns: dict[str, Align] = {"": "left", **dict.fromkeys(numbers, "right"), "among": "fold"}
-    console.print(table(columns, rows))
+def print_columns(of: Sequence[Any], made: Mapping[str, Sequence[str]], console: PrintableConsole) -> None:
+    """Print a table with columns between ``what`` and ``among`` of the rows."""
+    columns: dict[str, Align] = {"": "left", **dict.fromkeys(made, "right"), "among": "fold"}
+    whats, amongs = ([getattr(row, name) for row in of] for name in ("what", "among"))
+    console.print(table(columns, list(zip(whats, *made.values(), amongs, strict=True))))
 
 
 def describe_totals(survey: Survey) -> str:

@@ -109,31 +109,21 @@ _UNKNOWN = Source()
 class Figure:
     """One estimate: ``what`` is estimated, ``among`` which URLs.
 
-    ``total`` is the number of these URLs for a share, and the sum for a mean; ``None`` if the number of URLs in the
-    frame, or in this part of it, is not known.
+    ``total`` is that of the number of these URLs for a share, and of the sum for a mean; ``None`` if the number of URLs
+    in the frame, or in this part of it, is not known.
     """
 
     what: str
     among: str
     unit: Unit
     estimate: Estimate
-    total: Estimate | None = None
+    total: Figure | None = None
     source: Source = _UNKNOWN
 
     @property
     def name(self) -> str:
         """What is estimated, and among which URLs."""
         return f"{self.what} ({self.among})"
-
-    @property
-    def what_of_total(self) -> str:
-        """The label of ``total``."""
-        return f"total: {'links' if self.unit is Unit.LINKS else self.what}"
-
-    @property
-    def unit_of_total(self) -> Unit:
-        """The unit of ``total``."""
-        return Unit.COUNT if self.unit in (Unit.SHARE, Unit.LINKS) else self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +155,15 @@ class Measure:
         if any(self.missing):
             sample = sample.without_answer(self.missing)
             whole = whole and whole.without_answer(self.missing)
-        estimate, total = self._estimated(sample, self.values), None
-        if size is not None and not self.source.is_change:
-            terms = np.nan_to_num(np.where(sample.part, np.asarray(self.values, np.float64), 0))
-            total = self._estimated(whole or sample, terms).times(size)
-            total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
-        return Figure(self.what, self.among, self.unit, estimate, total, self.source)
+        made = Figure(self.what, self.among, self.unit, self._estimated(sample, self.values), source=self.source)
+        if size is None or self.source.is_change:
+            return made
+        terms = np.nan_to_num(np.where(sample.part, np.asarray(self.values, np.float64), 0))
+        total = self._estimated(whole or sample, terms).times(size)
+        total = replace(total, may_be_too_narrow=total.may_be_too_narrow or made.estimate.may_be_too_narrow)
+        unit = Unit.COUNT if self.unit in (Unit.SHARE, Unit.LINKS) else self.unit
+        what = f"total: {'links' if self.unit is Unit.LINKS else self.what}"
+        return replace(made, total=Figure(what, self.among, unit, total))
 
     def _estimated(self, sample: Sample, values: ArrayLike) -> Estimate:
         if self.unit is Unit.SHARE:
@@ -303,6 +296,10 @@ class Survey:
     frame_sites: int = 0
 
     @property
+    def totals(self) -> list[Figure]:
+        return [figure.total for figure in self.figures if figure.total is not None]
+
+    @property
     def responded(self) -> int:
         """The number of drawn URLs that are no nonresponse."""
         return self.urls - sum(self.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
@@ -344,7 +341,7 @@ def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
 
 def _plain(figure: Figure) -> dict[str, Any]:
     named = {"what": figure.what, "among": figure.among, "unit": figure.unit} | figure.source._asdict()
-    return named | plain(figure.estimate) | {"total": figure.total and plain(figure.total)}
+    return named | plain(figure.estimate) | {"total": figure.total and plain(figure.total.estimate)}
 
 
 def plain(record: Any) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from crawler.page.texts import MainText
+from crawler.formatting import many
 from crawler.search.deduplicate import SQL, plan
-from crawler.search.document import Document
 from crawler.search.index_file import (
     INDEX,
     Entry,
@@ -59,6 +58,10 @@ class IndexSummary:
     changed: int
     removed: int
     unread: int = 0
+
+    def __str__(self) -> str:
+        unread = f"; the text of {many(self.unread, 'page')} was too costly to read" if self.unread else ""
+        return f"{many(self.pages, 'page')} in the index: {self.changed:,} read, {self.removed:,} removed{unread}"
 
 
 async def build_index(
@@ -111,11 +114,13 @@ async def _bring_up_to_date(
     removed = await index.remove_unchosen()
     after, done, changed, unread = -1, 0, 0, 0
     while batch := await _next_batch(store, index, after):
-        read = await texts_of(store, texts, (page.document for page in batch.changed))
-        entries = [_entry(page, read[page.document]) for page in batch.changed if page.document in read]
+        documents = [StoredDocument.of(entry.row) for entry in batch.changed]
+        read = await texts_of(store, texts, documents)
+        pages = zip(batch.changed, documents, strict=True)
+        entries = [(entry, read[document]) for entry, document in pages if document in read]
         await index.put(entries, batch.replaced, batch.figures)
         after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
-        unread += sum(bool(read[page.document].note) for page in batch.changed if page.document in read)
+        unread += sum(bool(text.note) for _, text in entries)
         on_progress(done, total)
     return IndexSummary(total, changed, removed, unread)
 
@@ -124,31 +129,17 @@ async def is_complete(db: str, store: Store) -> bool:
     """Whether there is an index of this version and this crawl, and its last build was not interrupted."""
     try:
         async with open_index(await index_path(store, db), _STATE_S) as index:
-            (state,) = await index.query(INDEX["state"])
-            return state["crawl"] == await crawl_of(store) and bool(state["complete"]) and not state["under_way"]
+            is_whole = index.state["complete"] and not index.state["under_way"]
+            return bool(is_whole and index.state["crawl"] == await crawl_of(store))
     except NoIndex:
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class _ChangedPage:
-    """A row of ``contents`` whose page differs from its entry in the index, its anchors, and its new digest."""
-
-    row: Any
-    anchors: str
-    figures: Figures
-    digest: int
-
-    @property
-    def document(self) -> StoredDocument:
-        return StoredDocument.of(self.row)
 
 
 class _Batch:
     """The first of the planned pages: as many as fit into memory with their documents, at least one."""
 
     def __init__(self, planned: Iterable[Any], contents: Mapping[int, Any], known: Mapping[int, Any]) -> None:
-        self.changed: list[_ChangedPage] = []
+        self.changed: list[Entry] = []
         self.replaced: list[int] = []  # the rows of these pages
         self.figures: dict[int, Figures] = {}  # of pages whose content is that of the index
         self.last_url_id, self.size, size_bytes = -1, 0, 0
@@ -163,7 +154,7 @@ class _Batch:
                     size_bytes += row["body_bytes"]
                     if self.changed and size_bytes > _MAX_BATCH_BYTES:
                         break
-                    self.changed.append(_ChangedPage(row, links["anchors"], figures, digest))
+                    self.changed.append(Entry(row, links["anchors"], figures, digest))
                     self.replaced += [indexed["row_id"]] if indexed else []
                 elif figures != tuple(indexed[name] for name in Figures._fields):
                     self.figures[number] = figures
@@ -178,12 +169,6 @@ async def _next_batch(store: Store, index: WritableIndex, after: int) -> _Batch 
     contents = await store.query(SQL["contents"].format(numbers=numbers))
     known = await index.query(INDEX["known"].format(numbers=numbers))
     return _Batch(planned, {row["url_id"]: row for row in contents}, {row["url_id"]: row for row in known})
-
-
-def _entry(page: _ChangedPage, text: MainText) -> Entry:
-    row = page.row
-    document = Document.of(row, page.anchors, text)
-    return Entry(row["url_id"], page.digest, row["site_id"], row["site"], text.language or "", page.figures, document)
 
 
 def _digest(values: Sequence[Any]) -> int:

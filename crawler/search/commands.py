@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -17,8 +17,7 @@ from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.fields.kinds import SECONDS
-from crawler.formatting import many
-from crawler.store.computed import Computed
+from crawler.store.computed import REFRESH, Computed
 from crawler.store.location import db_argument
 
 if TYPE_CHECKING:
@@ -42,10 +41,7 @@ def index_command(db: str, as_json: bool) -> None:
                 return await build_index(db, store, reader, partial(doing, "pages checked"))
 
     built = on_rows(db, build, writes=True)
-    text = f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
-    if built.unread:
-        text += f"; the text of {many(built.unread, 'page')} was too costly to read"
-    show(as_json, lambda: asdict(built), lambda: say(text))
+    show(as_json, lambda: asdict(built), lambda: say(str(built)))
 
 
 class _SearchCommand(click.Command):
@@ -81,24 +77,16 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @click.option("--since", metavar="TIME", help='Only pages fetched within this time, such as "7 days".')
 @click.option("--similar-to", metavar="URL", help="Only near-duplicates of this page, each that has the words.")
 def search_command(
-    words: tuple[str, ...],
-    db: str,
-    as_json: bool,
-    limit: int,
-    site: str | None,
-    language: str | None,
-    depth: int | None,
-    since: str | None,
-    similar_to: str | None,
+    words: tuple[str, ...], db: str, as_json: bool, limit: int, since: str | None, **bounds: Any
 ) -> None:
-    """Search the pages crawled, after `crawler index`.
+    """Search the pages crawled, after `crawler refresh-search`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word,
     unless a page has it with the hyphen, as in 'kill -9'.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
-    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates that
-    `crawler duplicates` has found, the best one is shown.
+    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates, the
+    best one is shown.
     """
     from crawler.cli.console import console
     from crawler.search.rendering import render
@@ -109,7 +97,7 @@ def search_command(
         from_s = None if since is None else now - SECONDS.read(since)
     except ValueError as error:
         raise UsageError(f"--since {error}") from None
-    filters = Filters(site, language, depth, from_s, similar_to)
+    filters = Filters(since=from_s, **bounds)
 
     async def run(store: Store) -> tuple[SearchResult, bool]:
         found = await search(store, db, query, now=now, limit=limit, filters=filters)
@@ -118,10 +106,10 @@ def search_command(
     found, is_ranked = on_rows(db, run)
     if found.note:
         tell(found.note)
-    one_cluster = similar_to is not None
+    one_cluster = filters.similar_to is not None
     show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
     if not as_json and found.hits and not is_ranked:
-        tell(f"no page has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
+        tell(f"no page has a rank yet: run `{REFRESH}{db_argument(db)}` first for PageRank")
 
 
 @cli.command("serve-search")
@@ -134,7 +122,7 @@ def search_command(
     help="The address at which users reach the page, if a proxy serves it; browsers need it to add the search.",
 )
 def serve_search(db: str, listen: str, title: str, base_url: str | None) -> None:
-    """Serve a search page over the index that `crawler index` built; it only reads.
+    """Serve a search page over the index that `crawler refresh-search` built; it only reads.
 
     The page needs no script. The same address answers programs in JSON (?q=WORDS&format=json). It has no password: on
     other addresses than 127.0.0.1 everyone who reaches it can search.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
+
+import msgspec
 
 from crawler.page.main_text import clean
 from crawler.page.texts import MainText, Section
@@ -38,11 +39,9 @@ class Document(NamedTuple):
 
 def packed(document: Document) -> bytes:
     """The stored form of a document."""
-    sections = [(each.start, each.level, each.heading, each.anchor) for each in document.sections]
-    return compress(json.dumps([*document[:-1], sections], ensure_ascii=False).encode(errors="replace"), _LEVEL)
+    return compress(msgspec.json.encode(document), _LEVEL)
 
 
 def unpacked(data: bytes) -> Document:
     """The document of which ``data`` is the stored form."""
-    *texts, sections = json.loads(decompress(data))
-    return Document._make([*texts, tuple(Section(*each) for each in sections)])
+    return msgspec.json.decode(decompress(data), type=Document)

@@ -3,12 +3,10 @@
 -- ---- searching --------------------------------------------------------------------------------------------------
 
 -- name: state
--- No row if there is no index.
-SELECT crawl, last_request, complete, under_way, languages FROM search_state
-
--- name: count_pages
--- The pages in the index, and their sites.
-SELECT (SELECT count(*) FROM search_page) AS pages, (SELECT count(*) FROM search_site) AS sites
+-- What the index covers, with the numbers of its pages and sites. No row if there is no index.
+SELECT crawl, last_request, complete, under_way, languages, (SELECT count(*) FROM search_page) AS pages,
+  (SELECT count(*) FROM search_site) AS sites
+FROM search_state
 
 -- name: find
 -- The best of the pages that match the FTS5 expression :match and the filters: those up to :place in the order of

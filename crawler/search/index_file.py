@@ -19,11 +19,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import aiosqlite
 
 from crawler.errors import Action, StoreInUse, UsageError
+from crawler.page.texts import MainText
 from crawler.private_files import make_private
 from crawler.search.document import Document, packed, unpacked
 from crawler.search.stems import stemmed_languages
 from crawler.search.tokenizer import TOKENIZER
 from crawler.settings.stored import stored_settings
+from crawler.store.computed import REFRESH
 from crawler.store.location import db_argument, is_url
 from crawler.store.sqlite.connection import interrupting, lock_store, read_errors, read_only_uri, split_script
 from crawler.store.statements import load_statements, read_sql
@@ -90,15 +92,15 @@ class Figures(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A page as it is indexed. ``language`` is the one that the page states, or empty."""
+    """A page to be indexed: its row of the statement ``contents``, and the anchors of the links to it.
 
-    url_id: int
-    digest: int
-    site_id: int
-    site: str
-    language: str
+    ``digest`` is that of everything that its row in the index is made of.
+    """
+
+    row: Any
+    anchors: str
     figures: Figures
-    document: Document
+    digest: int
 
 
 class Index:
@@ -106,6 +108,12 @@ class Index:
 
     def __init__(self, db: aiosqlite.Connection, path: Path) -> None:
         self._db, self.path = db, path
+        self.state: Any = None
+
+    async def read_state(self) -> None:
+        """Read the row ``state``; ``None`` if there is no index of this version."""
+        ((version,),) = await self.query(INDEX["version"])
+        self.state = next(iter(await self.query(INDEX["state"])), None) if version == VERSION else None
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a query; each row maps column names to values."""
@@ -133,7 +141,8 @@ async def open_index(path: Path, seconds: float) -> AsyncIterator[Index]:
         db.row_factory = aiosqlite.Row
         index = Index(db, path)
         await index.query("BEGIN")
-        if await _version(index) != VERSION or not await index.query(INDEX["state"]):
+        await index.read_state()
+        if not index.state:
             raise NoIndex(f"{path}: no search index of this version")
         async with interrupting(db, seconds):
             yield index
@@ -143,12 +152,7 @@ async def open_index(path: Path, seconds: float) -> AsyncIterator[Index]:
 
 def no_index(error: NoIndex, db: str) -> NoIndex:
     """The message for a user of the store at ``db``."""
-    return NoIndex(f"{error}; ", Action(f"crawler index{db_argument(db)}", "crawl.index()"), " builds it")
-
-
-async def _version(index: Index) -> int:
-    ((version,),) = await index.query(INDEX["version"])
-    return int(version)
+    return NoIndex(f"{error}; ", Action(f"{REFRESH}{db_argument(db)}", "crawl.index()"), " builds it")
 
 
 class WritableIndex(Index):
@@ -157,10 +161,10 @@ class WritableIndex(Index):
     async def begin(self, crawl: str) -> None:
         """Begin to bring the index up to date with a crawl. Empties an index of another version or another crawl."""
         async with self.transaction():
-            state = await self.query(INDEX["state"]) if await _version(self) == VERSION else []
-            if not state or state[0]["crawl"] != crawl:
+            await self.read_state()
+            if not self.state or self.state["crawl"] != crawl:
                 await self._make_anew()
-            self._is_changed = not state or bool(state[0]["under_way"])  # since the words were listed
+            self._is_changed = not self.state or bool(self.state["under_way"])  # since the words were listed
             await self.query(INDEX["begin_state"], {"crawl": crawl})
 
     async def _make_anew(self) -> None:
@@ -173,9 +177,12 @@ class WritableIndex(Index):
         await self.query(INDEX["set_hash_size"])
         await self.query(INDEX["set_version"].format(version=VERSION))
 
-    async def put(self, entries: Sequence[Entry], replaced: Collection[int], figures: Mapping[int, Figures]) -> None:
-        """Add entries in place of the rows ``replaced``, and set the figures of other pages, by number."""
-        made = await asyncio.to_thread(lambda: [(e.document.columns(), packed(e.document)) for e in entries])
+    async def put(
+        self, entries: Sequence[tuple[Entry, MainText]], replaced: Collection[int], figures: Mapping[int, Figures]
+    ) -> None:
+        """Add pages with texts in place of the rows ``replaced``, and set the figures of other pages, by number."""
+        documents = [Document.of(entry.row, entry.anchors, text) for entry, text in entries]
+        made = await asyncio.to_thread(lambda: [(document.columns(), packed(document)) for document in documents])
         async with self.transaction():
             await self._take_out(replaced)
             (highest,) = await self.query(INDEX["highest_row"])
@@ -183,9 +190,12 @@ class WritableIndex(Index):
             await self.many("insert_text", [(row, *columns) for row, (_, (columns, _)) in rows])
             await self.many("insert_head", [(row, *columns[:-1]) for row, (_, (columns, _)) in rows])
             await self.many("insert_document", [(row, texts) for row, (_, (_, texts)) in rows])
-            pages = [(row, e.digest, e.site_id, e.language, *e.figures, e.url_id) for row, (e, _) in rows]
+            pages = [
+                (row, e.digest, e.row["site_id"], text.language or "", *e.figures, e.row["url_id"])
+                for row, ((e, text), _) in rows
+            ]
             await self.many("insert_page", pages)
-            await self.many("insert_site", sorted({(entry.site_id, entry.site) for entry in entries}))
+            await self.many("insert_site", sorted({(e.row["site_id"], e.row["site"]) for e, _ in entries}))
             await self.many("set_figures", [(*values, number) for number, values in figures.items()])
             self._is_changed = self._is_changed or bool(entries)
 

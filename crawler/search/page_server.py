@@ -21,7 +21,7 @@ from aiohttp import web
 from crawler.cli.http_listener import BrowserGuard, listening
 from crawler.clock import Clock
 from crawler.errors import QueryInterrupted, StoreError, UsageError
-from crawler.search.index_file import INDEX, NoIndex, index_path, open_index
+from crawler.search.index_file import NoIndex, index_path, open_index
 from crawler.search.page_view import PAGE_HITS, POLICY, Asked, description, last_page_of, render
 from crawler.search.results import MOST_S, SearchResult, TookTooLong, UnknownFilter, search
 from crawler.search.vocabulary import Vocabulary
@@ -136,7 +136,7 @@ class _SearchPage:
         found: list[str] = []
         with suppress(NoIndex, QueryInterrupted, StoreError):
             async with open_index(self._file, _LONGEST_COMPLETION_S) as index:
-                found = await Vocabulary(index, ()).completions(text)
+                found = await Vocabulary(index).completions(text)
         return web.json_response([text, found], content_type="application/x-suggestions+json")
 
     async def _result(self, asked: Asked) -> SearchResult | None:
@@ -146,7 +146,7 @@ class _SearchPage:
         try:
             self._file = await index_path(self._store, self._db)  # a run may have set another one
             async with open_index(self._file, MOST_S) as index:
-                ((self._pages, self._sites),) = await index.query(INDEX["count_pages"])
+                self._pages, self._sites = index.state["pages"], index.state["sites"]
             if not asked.words:
                 return None
             now, offset = self._clock.now(), (asked.page - 1) * PAGE_HITS

@@ -11,7 +11,7 @@ from crawler.cli.on_store import on_rows, show
 from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.duplicates.find import find_duplicates
-from crawler.formatting import many
+from crawler.errors import UsageError
 from crawler.rank import load_ranking
 from crawler.search.build_index import build_index, is_complete
 from crawler.store.computed import Computed
@@ -28,59 +28,57 @@ def refresh_search(db: str, as_json: bool) -> None:
     """Bring near-duplicates, ranks and the search index up to date with the crawl.
 
     Does what `crawler duplicates`, `crawler rank` and `crawler index` do, and leaves out those whose result is up to
-    date. The search answers meanwhile. For a timer after each run.
+    date, and the ranks if the extra `rank` is missing. The search answers meanwhile. For a timer after each run.
     """
-    load_ranking()  # a missing extra is told before the work
 
-    async def run(store: Store) -> dict[Computed, dict[str, Any]]:
+    async def run(store: Store) -> dict[Computed, Any]:
         async with TextReader() as reader:
             with progress_line("looking for changed pages") as say:
                 return await refresh(db, store, reader, say)
 
     done = on_rows(db, run, writes=True)
+    lines = {each: f"{each.label}: {done.get(each, 'up to date')}" for each in Computed}
+    if why := _without_ranks():
+        lines[Computed.RANKS] = f"ranks: none, {why}"
     show(
         as_json,
-        lambda: {each.value: done.get(each) for each in Computed},
-        lambda: console.print("\n".join(map(_line, Computed, map(done.get, Computed)))),
+        lambda: {each.value: asdict(done[each]) if each in done else None for each in Computed},
+        lambda: console.print("\n".join(lines.values()), soft_wrap=True),
     )
 
 
 async def refresh(
     db: str, store: Store, reader: ReadsTexts, say: Say = lambda what, done=0, total=None: None
-) -> dict[Computed, dict[str, Any]]:
+) -> dict[Computed, Any]:
     """Compute what is older than the crawl; returns the summary of each that was computed.
 
     The caller holds ``store``, the one at ``db``, open for writing. ``say`` is told the progress. A cancellation keeps
     what is done. Raises :class:`crawler.errors.StoreError` if the store fails.
     """
-    is_behind = await store.computed()
+    is_behind = await store.computed() | ({Computed.RANKS: False} if _without_ranks() else {})
     if not await is_complete(db, store):
         is_behind[Computed.INDEX] = True
-    done: dict[Computed, dict[str, Any]] = {}
+    done: dict[Computed, Any] = {}
     for each in Computed:
         if is_behind.get(each, True) or (each is Computed.INDEX and done):  # the index holds ranks and near-duplicates
             done[each] = await _compute(each, db, store, reader, say)
     return done
 
 
-async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, say: Say) -> dict[str, Any]:
-    match each:
-        case Computed.NEAR_DUPLICATES:
-            return asdict(await find_duplicates(store, reader, say))
-        case Computed.RANKS:
-            return asdict(await load_ranking().rank(store, say))
-        case Computed.INDEX:
-            return asdict(await build_index(db, store, reader, partial(say, "pages checked")))
+def _without_ranks() -> str:
+    """Why no ranks can be computed, without which a search works, too; empty if they can."""
+    try:
+        load_ranking()
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
-def _line(each: Computed, summary: dict[str, Any] | None) -> str:
-    if summary is None:
-        return f"{each.label}: up to date"
-    text = f"{each.label}: {many(summary['pages'], 'page')}"
+async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, say: Say) -> Any:
     match each:
         case Computed.NEAR_DUPLICATES:
-            return f"{text}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
+            return await find_duplicates(store, reader, say)
         case Computed.RANKS:
-            return f"{text}, {many(summary['links'], 'link')}"
+            return await load_ranking().rank(store, say)
         case Computed.INDEX:
-            return f"{text}, {summary['changed']:,} read, {summary['removed']:,} removed"
+            return await build_index(db, store, reader, partial(say, "pages checked"))

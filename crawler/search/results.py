@@ -37,7 +37,7 @@ from crawler.search.names import Named
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.tokenizer import tokenize
 from crawler.search.vocabulary import Vocabulary
-from crawler.store.computed import Computed, behind_sentence
+from crawler.store.computed import REFRESH, Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, canonicalise
@@ -208,8 +208,8 @@ async def search(
         async with open_index(await index_path(store, db), MOST_S) as index, store.deadline(MOST_S):
             note = await _state(store, index)
             wanted = filters or Filters()
-            vocabulary = await Vocabulary.of(index, wanted.language)
             values = await _values(store, index, wanted) | {"now": now}
+            vocabulary = Vocabulary(index, wanted.language)
             found = await _Search(store, index, vocabulary, values, offset, offset + limit, facets).corrected(words)
             return replace(found, note=note)
     except NoIndex as error:
@@ -311,7 +311,7 @@ class _Search:
 
         And the forms that more than half of the pages have: BM25 in FTS5 adds nothing for them, in as much time.
         """
-        ((pages, _),) = await self.index.query(INDEX["count_pages"])
+        pages = self.index.state["pages"]
         each = (*((phrase,) for phrase in query.phrases), *query.words)
         having = {form: await self.vocabulary.pages_with(form) for form in {form for forms in each for form in forms}}
         counts = [min(pages, sum(having[form] for form in set(forms))) for forms in each]
@@ -411,11 +411,11 @@ def _in_one_language(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def _state(store: Store, index: Index) -> str:
     """A note for the user if results may be out of date. Raises :class:`NoIndex` for the index of another crawl."""
-    (state,) = await index.query(INDEX["state"])
+    state = index.state
     if state["crawl"] != await crawl_of(store):
         raise NoIndex(f"{index.path}: the search index of another crawl than that of {store.name}")
     if not state["complete"]:
-        return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
+        return f"the index is not complete; `{REFRESH}{db_argument(store.name)}` completes it"
     computed = await store.computed()
     computed[Computed.INDEX] = computed.get(Computed.INDEX, True) or bool(
         await store.query(SQL["is_behind"], {"last_request": state["last_request"]})
@@ -461,38 +461,33 @@ async def _hits(index: Index, query: Query, rows: Sequence[dict[str, Any]]) -> l
         batch = rows[start : start + _TEXTS_IN_MEMORY]
         documents = await index.documents(row["row_id"] for row in batch)
         pages = [documents[row["row_id"]] for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages)
-        hits += [
-            SearchHit(**parts, all_words=row["share"] == 1, **{name: row[name] for name in _COPIED})
-            for row, parts in zip(batch, shown, strict=True)
-        ]
+        hits += await asyncio.to_thread(_shown, query.with_any(), batch, pages)
     return hits
 
 
 _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
-def _shown_texts(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document]) -> list[dict[str, Any]]:
-    """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
+def _shown(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document]) -> list[SearchHit]:
+    """The pages with an excerpt and its section: from the text or the description; else the beginning of the text.
 
     A page without a match in either has the anchor of a link to it that matches, if there is one. NOSNIPPET and
     ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
     texts = [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)]
     marked = mark(match, texts + [(row["description"] or "", "") for row in rows])
-    shown: list[dict[str, Any]] = []
-    bare = {}
+    hits, bare = list[SearchHit](), dict[int, str]()
     for n, (row, page) in enumerate(zip(rows, pages, strict=True)):
         (title, excerpt), (said, _) = marked[n], marked[len(rows) + n]
         limit = min(asked_of(row["directives"]).snippet_chars, EXCERPT_CHARS)
         is_said = bool(said.marks and not excerpt.marks)
         section = None if is_said or not limit else _section(row["url"], page, excerpt)
-        best = within(said if is_said else excerpt, limit)
-        shown.append({"title": title, "excerpt": best, "section": section})
+        best, copied = within(said if is_said else excerpt, limit), {name: row[name] for name in _COPIED}
+        hits.append(SearchHit(title=title, excerpt=best, section=section, all_words=row["share"] == 1, **copied))
         if not title.marks and not best.marks:
             bare[n] = page.anchors
     anchors = matching_anchors(match, bare) if bare else {}
-    return [parts | {"anchor": anchors.get(n)} for n, parts in enumerate(shown)]
+    return [replace(hit, anchor=anchors.get(n)) for n, hit in enumerate(hits)]
 
 
 def _section(url: str, page: Document, excerpt: Marked) -> SearchSection | None:

@@ -6,9 +6,8 @@ from the words with the same stem, as ``stories`` for ``story``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
@@ -52,16 +51,11 @@ class Suggestion(NamedTuple):
 
 
 class Vocabulary:
-    """The words of an index. ``languages`` are those in which words have forms."""
+    """The words of an index. Words have forms in one ``language``, or else in the languages of the index."""
 
-    def __init__(self, index: Index, languages: Sequence[str]) -> None:
-        self._index, self._languages = index, languages
-
-    @classmethod
-    async def of(cls, index: Index, language: str | None = None) -> Self:
-        """The words, with the forms of one language, or else of the languages of the index."""
-        (state,) = await index.query(INDEX["state"])
-        return cls(index, [language] if language in ALGORITHMS else str(state["languages"]).split())
+    def __init__(self, index: Index, language: str | None = None) -> None:
+        self._index = index
+        self._languages = [language] if language in ALGORITHMS else str(index.state["languages"]).split()
 
     async def query(self, text: str) -> Query:
         """The query of a user. It has the words that some page writes with the same signs, and the forms of words."""

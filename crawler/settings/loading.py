@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 
 from crawler.errors import ConfigError, Reference, Setting
 from crawler.fields.kinds import WrongPart
+from crawler.formatting import nearest
 from crawler.settings.keys import KEYS, SECTIONS
 from crawler.settings.settings import Settings
 
@@ -45,6 +44,8 @@ def _text(path: Path) -> str:
 
 
 def _toml(path: Path, text: str) -> dict[str, object]:
+    import tomllib  # here, because most commands read no file
+
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -122,12 +123,12 @@ def _unknown(name: str, value: object) -> str:
         keys = ", ".join(key.word for key in KEYS.values() if key.section == name)
         return f"{name} is a section: write [{name}] and below it its keys ({keys})"
     if isinstance(value, Mapping):
-        near = get_close_matches(name, SECTIONS, n=1)
+        near = nearest(name, SECTIONS)
         return f"unknown section [{name}], " + (f"did you mean [{near[0]}]?" if near else _all_of(SECTIONS))
     by_word = {key.word: key.name for key in KEYS.values()}
     word = name.rpartition(".")[2]
-    words = [word] if word in by_word else get_close_matches(word, by_word, n=1)
-    near = get_close_matches(name, KEYS, n=1, cutoff=0.8) or [by_word[near_word] for near_word in words]
+    words = [word] if word in by_word else nearest(word, by_word)
+    near = nearest(name, KEYS, alike=0.8) or [by_word[near_word] for near_word in words]
     return f"unknown key {name!r}, " + (f"did you mean {near[0]!r}?" if near else _all_of(SECTIONS))
 
 

@@ -7,14 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, NamedTuple
 
 from crawler.errors import Reference, SeedError, Setting, UsageError
-from crawler.formatting import many
+from crawler.formatting import many, nearest
 from crawler.frontier.sample_design import read_list
 from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise, without_userinfo
 
@@ -265,7 +264,7 @@ def _seed(text: str) -> str:
             raise _Mistake(reason, [f"https://{text}"], is_host=True) from None
         scheme, colon, rest = text.partition("://")
         is_misspelt = colon and scheme.isalpha() and scheme.lower() not in _SCHEMES
-        near = get_close_matches(scheme.lower(), _SCHEMES, n=1, cutoff=0.7) if is_misspelt else []
+        near = nearest(scheme.lower(), _SCHEMES, alike=0.7) if is_misspelt else []
         bare = without_userinfo(text, "")
         raise _Mistake(str(error), [bare] if bare != text else [f"{scheme}://{rest}" for scheme in near]) from None
     if not text.isprintable() or " " in text:

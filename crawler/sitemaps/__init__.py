@@ -7,6 +7,6 @@
   decompression, and no entity is ever declared or fetched.
 * **A sitemap counts for another site** only if that site's robots.txt names it: :class:`~crawler.sitemaps.trust.Trust`.
 
-Modules, lowest first: ``dates`` → ``findings`` (the data) → ``unpack`` (gzip, encodings) → ``markup`` (XML) → ``read``.
+Modules, lowest first: ``findings`` (the data) → ``unpack`` (gzip, encodings) → ``markup`` (XML) → ``read``.
 ``trust`` stands beside them.
 """

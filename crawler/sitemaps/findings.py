@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawler.sitemaps.dates import epoch_s
+from crawler.dates import any_date
 from crawler.url import NotCrawlable, canonicalise
 
 
@@ -88,7 +88,7 @@ class Findings:
             self._chars += len(canonical)
             if self._chars > self.limits.max_chars:
                 raise Stop(f"URLs of more than {self.limits.max_chars} characters")
-            lastmod = epoch_s(date)
+            lastmod = any_date(date)
             self._odd_dates += bool(date) and lastmod is None
             self.entries[canonical] = Entry(canonical, lastmod)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -90,7 +89,7 @@ class FolderBodies:
 
     def _write(self, name: str, data: bytes) -> None:
         target = self._folder / name
-        beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+        beside = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
         try:
             with open(beside, "xb", opener=private) as file:
                 file.write(data)

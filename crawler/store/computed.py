@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from crawler.store.location import db_argument
 
+#: The command that brings all of them up to date.
+REFRESH = "crawler refresh-search"
+
 
 class Computed(StrEnum):
     """The results computed from a crawl, in the order in which the commands use one another's results."""
@@ -16,18 +19,11 @@ class Computed(StrEnum):
     INDEX = "index"
 
     @property
-    def command(self) -> str:
-        """The command that computes it."""
-        return {"near_duplicates": "crawler duplicates", "ranks": "crawler rank", "index": "crawler index"}[self]
-
-    @property
     def label(self) -> str:
         return "search index" if self is Computed.INDEX else self.replace("_", "-")
 
 
 def behind_sentence(computed: Mapping[Computed, bool], db: str) -> str:
     """The sentence that some of these are older than the crawl, with the command to paste; empty if none is."""
-    behind = [each for each in Computed if computed.get(each)]
-    labels = ", ".join(each.label for each in behind)
-    command = behind[0].command if len(behind) == 1 else "crawler refresh-search"
-    return f"not up to date with the crawl: {labels}; run `{command}{db_argument(db)}`" if behind else ""
+    labels = ", ".join(each.label for each in Computed if computed.get(each))
+    return f"not up to date with the crawl: {labels}; run `{REFRESH}{db_argument(db)}`" if labels else ""

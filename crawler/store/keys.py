@@ -9,7 +9,7 @@ arithmetic for both databases: any client can read a view, and an index on the n
 
 from __future__ import annotations
 
-import secrets
+import os
 
 from xxhash import xxh3_64_intdigest
 
@@ -31,7 +31,7 @@ _FUNCTIONS = {
 
 def new_key() -> int:
     """A random key for the hashes of a store, as a signed integer of 64 bits, which both databases can store."""
-    return secrets.randbits(_KEY_BITS) - (1 << _KEY_BITS - 1)
+    return int.from_bytes(os.urandom(_KEY_BITS // 8), signed=True)
 
 
 def url_number(site_id: int, path: str, key: int) -> int:

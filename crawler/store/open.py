@@ -12,7 +12,6 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.location import is_url, names_dataset, require_no_password, require_postgres
 from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
-from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 
 
@@ -100,12 +99,20 @@ async def open_store_at(
     return store
 
 
-async def give_order_to_file(path: str, command: Command, name: str, clock: Clock, because: str = "") -> Order:
-    """Give an order to the crawl on the SQLite file at ``path``, which another process may have locked.
+async def give_order_to_file(db: str, command: Command, name: str, clock: Clock, because: str = "") -> Order:
+    """Give an order to the crawl on the SQLite file at ``db``, which another process may have locked.
 
-    Raises what :func:`crawler.store.sqlite.orders.give_order` raises.
+    Raises :class:`UsageError` for a store that does not exist or cannot be written, and for an incomplete copy; see
+    also :meth:`crawler.store.sql.control.Control.give`.
     """
-    return await give_order(_path(path), command, name, clock, because)
+    path = _path(db)
+    require_usable(path, read_only=True)
+    store = await SqliteStore.open(path, locked=True)
+    try:
+        await store.require_whole()
+        return await store.control.give(command, name, clock, because)
+    finally:
+        await store.close()
 
 
 async def grant_reader_at(db: str, role: str, password: str | None) -> bool:

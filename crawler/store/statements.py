@@ -103,6 +103,10 @@ class Queries:
     async def fetch(self, statement: str, /, **parameters: object) -> list[Any]:
         return list(await self._fetch_rows(self._statements[statement], parameters))
 
+    async def each(self, statement: str, /, **parameters: object) -> Iterable[Any]:
+        """As :meth:`fetch`. SQLite reads the rows as they are needed, before the end of the transaction."""
+        return await self._fetch_rows(self._statements[statement], parameters)
+
     async def fetch_one(self, statement: str, /, **parameters: object) -> Any:
         """The first row, or ``None``."""
         return next(iter(await self.fetch(statement, **parameters)), None)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec.structs import replace
+
 from crawler.engine.text_messages import TextUnread
-from crawler.page.texts import Content, MainText, Section
+from crawler.page.texts import Content, MainText
 from crawler.store.bodies import compress, decompress
 from crawler.store.rows import KeptText
 from crawler.store.statements import load_statements
@@ -103,13 +106,8 @@ async def _read(
 
 
 def _packed(text: MainText) -> bytes:
-    sections = [(each.start, each.level, each.heading, each.anchor) for each in text.sections]
-    content = text.content and (text.content.markdown, text.content.plain, text.content.links, text.content.note)
-    values = (text.headings, text.text, sections, text.language, text.note, content)
-    return compress(json.dumps(values, ensure_ascii=False).encode(errors="replace"), _LEVEL)
+    return compress(msgspec.json.encode(text), _LEVEL)
 
 
 def _unpacked(data: bytes) -> MainText:
-    headings, text, sections, language, note, content = json.loads(decompress(data))
-    read = content and Content(content[0], content[1], tuple(content[2]), content[3])
-    return MainText(headings, text, tuple(Section(*each) for each in sections), language, note, read)
+    return msgspec.json.decode(decompress(data), type=MainText)

@@ -32,8 +32,8 @@ _FRAMING = re.compile(rb"(?<=\n)(Content-Length|Content-Encoding|Transfer-Encodi
 _CUT_SHORT = {ErrorKind.TRUNCATED: "disconnect", ErrorKind.TIMEOUT: "time", ErrorKind.TOO_LARGE: "length"}
 
 
-def records_of(recorded: Recorded, info_id: str) -> list[bytes]:
-    """The records of one request: response or revisit, request, and metadata; those that apply."""
+def records_of(recorded: Recorded, info_id: str, more: Fields = ()) -> list[bytes]:
+    """The records of one request: response or revisit, request, and metadata with ``more``; those that apply."""
     answer, exchange = recorded.answer, recorded.answer.exchange
     common = [("WARC-Target-URI", answer.url), ("WARC-Date", warc_date(answer.started_at))]
     common.append(("WARC-Warcinfo-ID", info_id))
@@ -45,13 +45,13 @@ def records_of(recorded: Recorded, info_id: str) -> list[bytes]:
         first = new_id()
         kind, fields, block = _answered(recorded, head)
         records.append(record(kind, first, [*common, *fields], block, RESPONSE))
-    if exchange is not None:
+    if exchange is not None and exchange.request:
         number = new_id()
         fields = [("WARC-Concurrent-To", first)] if first else []
         records.append(record("request", number, common + fields, exchange.request, REQUEST))
         first = first or number
     fields = common + ([("WARC-Concurrent-To", first)] if first else [])
-    records.append(record("metadata", new_id(), fields, warc_fields(_said(recorded)), WARC_FIELDS))
+    records.append(record("metadata", new_id(), fields, warc_fields([*_said(recorded), *more]), WARC_FIELDS))
     return records
 
 
@@ -88,11 +88,12 @@ def _renamed(head: bytes, names: re.Pattern[bytes]) -> bytes:
 
 def _said(recorded: Recorded) -> Fields:
     answer = recorded.answer
+    took_s = answer.finished_at - answer.started_at
     error = answer.error.sentence if isinstance(answer, Failed) else ""
     return [
         ("purpose", recorded.purpose),
         ("hopsFromSeed", "L" * recorded.depth),
-        ("fetchTimeMs", str(round((answer.finished_at - answer.started_at) * 1000))),
+        ("fetchTimeMs", str(round(took_s * 1000)) if took_s else ""),
         ("error", error),
         *preference_fields(recorded.preferences),
         ("bodyLeftOut", recorded.left_out if recorded.left_out != error else ""),

@@ -21,6 +21,7 @@ BENCHES = {
     "sites": "the rate of requests with many sites",
     "postgres": "one PostgreSQL server with many URLs: bytes, WAL, claims and vacuum",
     "broad": "thousands of hosts behind DNS and TLS: cost, pace and memory, against other crawlers",
+    "rounds": "what a round costs beside crawling, and the octets of a dataset, by the URLs that it knows",
     "fairness": "the cost of an event in the workbench as the waiting groups grow",
     "finish": "how soon a crawl ends after its largest site",
     "start": "how long a crawl takes to begin",

@@ -234,7 +234,7 @@ def measure(web: Web, draw: Draw, draws: int) -> dict[str, Coverage]:
             counted = np.where(web.counted[drawn], values[drawn], np.nan).tolist()
             total = Measure(name, "pages", unit, counted).of(sample, web.pages).total
             assert total is not None
-            found[TOTAL + name].add(total, values[web.counted].sum())
+            found[TOTAL + name].add(total.estimate, values[web.counted].sum())
     return found
 
 

@@ -122,16 +122,16 @@ Trials = Mapping[str, Trial]
 
 async def judge(store: Store, web: KnownWeb, trials: Trials) -> None:
     """Add the estimates of the sample in the store to ``trials``."""
-    made = await store.samples.drawn()
-    assert made is not None
-    assert made.frame == web.frame, "the frame has every URL of the web"
-    drawn = await drawn_of(store, made, {}, NOW)
+    draw = await store.samples.drawn()
+    assert draw is not None
+    assert draw.frame == web.frame, "the frame has every URL of the web"
+    drawn = await drawn_of(store, draw, {}, NOW)
     for measure in drawn.measures:
-        figure = measure.of(drawn.sample, made.frame)
-        for name, estimate in ((measure.what, figure.estimate), (f"total: {measure.what}", figure.total)):
-            if name in trials and estimate is not None:
-                trials[name].values.append(estimate.value)
-                trials[name].coverage.add(estimate, web.truth[name])
+        figure = measure.of(drawn.sample, draw.frame)
+        for name, made in ((measure.what, figure), (f"total: {measure.what}", figure.total)):
+            if name in trials and made is not None:
+                trials[name].values.append(made.estimate.value)
+                trials[name].coverage.add(made.estimate, web.truth[name])
 
 
 async def drawn_from_frame(db: Path, web: KnownWeb, settings: SampleSettings, draws: int) -> Trials:

@@ -1,12 +1,9 @@
-"""Compares ways to turn a page into Markdown: on articles with known texts, and on pages of manuals.
+"""Judges the Markdown of pages: on articles with known texts, and on pages of manuals.
 
 `--articles DIR` is a clone of scrapinghub/article-extraction-benchmark: 181 articles with their texts, judged as its
 own `evaluate.py` judges (runs of four words), but without `<h1>`: its texts have no headlines, and Markdown needs them.
 `--realweb DIR` is the folder of `python -m tests.bench web`. The rules of :func:`expected` say what must be kept of a
-page of a manual; the Markdown is rendered, and searched for it.
-
-Ways whose libraries are missing are left out: trafilatura, readability-lxml and markdownify are not installed by the
-extra `dev`.
+page of a manual; the Markdown is rendered, and searched for it. Decision 0049 has the figures of other libraries.
 """
 
 from __future__ import annotations
@@ -18,9 +15,8 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -29,7 +25,7 @@ from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.export.main_text import with_links
-from crawler.page.content import content_of_html, converted
+from crawler.page.content import content_of_html
 from tests.bench.table import Row
 
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -68,38 +64,32 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--realweb", type=Path, metavar="DIR", help="the folder of `python -m tests.bench web`")
     parser.add_argument("--pages", type=int, default=150, metavar="N", help="pages of manuals [150]")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which pages of manuals [1]")
-    parser.add_argument("--ways", nargs="*", metavar="NAME", help=f"of {', '.join(WAYS)} [all]")
-    parser.add_argument("--missing", action="store_true", help="print what is lost by `crawler`")
+    parser.add_argument("--missing", action="store_true", help="print what is lost")
 
 
 def run(options: argparse.Namespace) -> list[Row]:
-    ways = {name: WAYS[name] for name in options.ways or WAYS}
-    missing = {name for name, way in ways.items() if any(find_spec(library) is None for library in way.libraries)}
-    for name in sorted(missing):
-        print(f"{name}: left out, needs {' and '.join(ways[name].libraries)}")
     rows: list[Row] = []
-    for name in (name for name in ways if name not in missing):
-        if options.articles:
-            rows += _judge_articles(name, ways[name].markdown, options.articles)
-        if options.realweb:
-            rows += _judge_manuals(name, ways[name].markdown, options)
+    if options.articles:
+        rows += _judge_articles(options.articles)
+    if options.realweb:
+        rows += _judge_manuals(options)
     if not rows:
         raise argparse.ArgumentError(None, "name --articles or --realweb")
     return rows
 
 
-def _judge_articles(name: str, way: Callable[[str], str], folder: Path) -> list[Row]:
+def _judge_articles(folder: Path) -> list[Row]:
     truth = json.loads((folder / "ground-truth.json").read_text(encoding="utf-8"))
     pages = {key: gzip.decompress((folder / f"html/{key}.html.gz").read_bytes()).decode() for key in truth}
     start = time.process_time()
-    found = {key: way(html) for key, html in pages.items()}
+    found = {key: _to_markdown(html) for key, html in pages.items()}
     each = (time.process_time() - start) / len(pages)
     scores = [_overlap(truth[key].get("articleBody", ""), _below_title(rendered(found[key]))) for key in truth]
     precision = mean(score[0] for score in scores if score[0] is not None)
     recall = mean(score[1] for score in scores if score[1] is not None)
     f1 = 2 * precision * recall / (precision + recall)
     note = f"precision {precision:.3f}, recall {recall:.3f}, {each * 1000:.1f} ms of processor time a page"
-    return [Row(f"articles, F1: {name}", f1, "", note=note)]
+    return [Row("articles, F1", f1, "", note=note)]
 
 
 def _overlap(truth: str, found: str) -> tuple[float | None, float | None]:
@@ -114,14 +104,14 @@ def _runs(text: str) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[n : n + 4]) for n in range(max(1, len(words) - 3))) if words else Counter()
 
 
-def _judge_manuals(name: str, way: Callable[[str], str], options: argparse.Namespace) -> list[Row]:
+def _judge_manuals(options: argparse.Namespace) -> list[Row]:
     wanted, got, pages_with_navigation, spent, lost = Counter[str](), Counter[str](), 0, 0.0, []
     sample = sample_of_manuals(options.realweb, options.pages, options.seed)
     for path in sample:
         html = path.read_bytes().decode(errors="replace")
         must = expected(html)
         start = time.process_time()
-        markdown = way(html)
+        markdown = _to_markdown(html)
         spent += time.process_time() - start
         page = Found(rendered(markdown))
         for kind in KINDS:
@@ -134,20 +124,20 @@ def _judge_manuals(name: str, way: Callable[[str], str], options: argparse.Names
         navigation = [line for line in must.navigation if page.has("items", line)]
         pages_with_navigation += bool(navigation)
         lost += [(path, "navigation", line) for line in navigation]
-    if options.missing and name == "crawler":
+    if options.missing:
         for path, kind, thing in lost:
             print(path, kind, str(thing)[:200])
     rows = [
         Row(
-            f"manuals, {kind}: {name}",
+            f"manuals, {kind}",
             100 * got[kind] / max(1, wanted[kind]),
             "%",
             note=f"{got[kind]:,} of {wanted[kind]:,}",
         )
         for kind in KINDS
     ]
-    rows.append(Row(f"manuals, pages with navigation: {name}", pages_with_navigation, "", note=f"of {len(sample)}"))
-    rows.append(Row(f"manuals, time a page: {name}", 1000 * spent / len(sample), "ms"))
+    rows.append(Row("manuals, pages with navigation", pages_with_navigation, "", note=f"of {len(sample)}"))
+    rows.append(Row("manuals, time a page", 1000 * spent / len(sample), "ms"))
     return rows
 
 
@@ -300,93 +290,5 @@ def _below_title(html: str) -> str:
     return body.text(separator=" ")
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    markdown: Callable[[str], str]
-    libraries: Sequence[str] = ()
-
-
-def _crawler(html: str) -> str:
-    return with_links(content_of_html(html), "http://page.test/")
-
-
-def _main_element(html: str) -> str:
-    """The `<main>` element, or the body without its frame, by html-to-markdown."""
-    tree = LexborHTMLParser(html)
-    root = tree.css_first("main,[role=main]") or tree.body
-    if root is None:
-        return ""
-    for node in root.css(f"{_UNSHOWN},nav,header,footer,aside,[role=navigation],[role=banner],[role=contentinfo]"):
-        node.decompose()
-    return _to_markdown(root.html or "")
-
-
-def _resiliparse(html: str) -> str:
-    from resiliparse.extract.html2text import extract_plain_text
-
-    made: str = extract_plain_text(
-        html,
-        main_content=True,
-        alt_texts=False,
-        comments=False,
-        post_meta=False,
-        links=True,
-        preserve_formatting="minimal_html",
-    )
-    return _to_markdown(made)
-
-
-def _trafilatura(html: str, output: str) -> str:
-    from trafilatura import extract
-
-    made: str | None = extract(
-        html,
-        output_format=output,
-        include_links=True,
-        include_formatting=True,
-        include_tables=True,
-        include_comments=False,
-        fast=True,
-    )
-    return made or ""
-
-
-def _readability(html: str) -> str:
-    from readability import Document  # readability-lxml
-
-    try:
-        made: str = Document(html).summary(html_partial=True)
-    except Exception as error:  # such as a page without elements
-        print(f"readability: {error}")
-        return ""
-    return made
-
-
-def _markdownify(html: str) -> str:
-    from markdownify import markdownify
-
-    made: str = markdownify(html, heading_style="ATX", escape_misc=True)
-    return made
-
-
 def _to_markdown(html: str) -> str:
-    body = LexborHTMLParser(html).body
-    if body is None:
-        return ""
-    content = converted([body])
-    return with_links(content, "http://page.test/")
-
-
-WAYS = {
-    "crawler": Way(_crawler, ["resiliparse", "html_to_markdown"]),
-    "main element, html-to-markdown": Way(_main_element, ["html_to_markdown"]),
-    "resiliparse, html-to-markdown": Way(_resiliparse, ["resiliparse", "html_to_markdown"]),
-    "trafilatura": Way(lambda html: _trafilatura(html, "markdown"), ["trafilatura"]),
-    "trafilatura, html-to-markdown": Way(
-        lambda html: _to_markdown(_trafilatura(html, "html")), ["trafilatura", "html_to_markdown"]
-    ),
-    "readability, html-to-markdown": Way(
-        lambda html: _to_markdown(_readability(html)), ["readability", "html_to_markdown"]
-    ),
-    "readability, markdownify": Way(lambda html: _markdownify(_readability(html)), ["readability", "markdownify"]),
-}
+    return with_links(content_of_html(html), "http://page.test/")

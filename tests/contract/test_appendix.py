@@ -7,7 +7,8 @@ import csv
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +36,8 @@ A = "http://a.test/"
 SAMPLE = SampleSettings(size=2, per=Per.SITE, seed=3)
 
 
-async def sampled(opener: Opener) -> Store:
-    """The reader of a store with a sample of 2 of 4 pages."""
+async def sampled(opener: Opener) -> None:
+    """Make a store with a sample of 2 of 4 pages."""
     harness = Harness(opener)
     settings = apply(Settings(), {"identity.contact": "me@example.org"}, source="test")
     await harness.reopen(settings=asdict(settings))
@@ -51,11 +52,10 @@ async def sampled(opener: Opener) -> Store:
     await harness.commit(start, requests=[asked], released=[claim.group_id])
     await draw(harness.store, SAMPLE, 1, None, NOW)
     await harness.close()
-    return await reader(opener)
 
 
-async def listed(opener: Opener, seeds: Path) -> Store:
-    """The reader of a store with a stratified sample of the list ``seeds``: 3 of 7."""
+async def listed(opener: Opener, seeds: Path) -> None:
+    """Make a store with a stratified sample of the list ``seeds``: 3 of 7."""
     rows = [f"{A}{n},{'big' if n < 5 else 'small'}" for n in range(7)]
     seeds.write_text("\n".join(["url,stratum", *rows, f"{A}0,small"]))
     with seeds.open(newline="", encoding="utf-8") as file:
@@ -68,16 +68,20 @@ async def listed(opener: Opener, seeds: Path) -> Store:
     await harness.seed(*[each.url for each in drawn])
     await keep_drawn(harness.store, drawn, settings, 7, None, NOW)
     await harness.close()
-    return await reader(opener)
 
 
-async def reader(opener: Opener) -> Store:
+@asynccontextmanager
+async def reading(opener: Opener) -> AsyncIterator[Store]:
+    """The store, open to be read."""
     store = await opener()
     if isinstance(store, SqliteStore):
         path = Path(store.name)
         await store.close()
-        return await SqliteStore.open(path, read_only=True)
-    return store
+        store = await SqliteStore.open(path, read_only=True)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @pytest.fixture
@@ -86,11 +90,9 @@ async def appendix(opener: Opener, tmp_path: Path) -> Path:
 
 
 async def write(opener: Opener, folder: Path) -> Path:
-    store = await sampled(opener)
-    try:
+    await sampled(opener)
+    async with reading(opener) as store:
         await write_appendix(store, folder, Study(title="A study", authors=("A. Researcher",)), now=NOW)
-    finally:
-        await store.close()
     return folder
 
 
@@ -141,8 +143,8 @@ async def test_it_has_the_frame_the_draws_and_the_rest(appendix: Path) -> None:
 async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_path: Path) -> None:
     folder, expression = tmp_path / "own", "length(path)"
     variables = {"chars": "length(title)", "kind": "content_type", "large": "body_bytes > 2"}
-    store = await sampled(opener)
-    try:
+    await sampled(opener)
+    async with reading(opener) as store:
         await write_appendix(store, folder, Study(variables=variables), now=NOW)
         for wrong in ({"site": expression}, {"x": "no_such_column"}):
             with pytest.raises(UsageError, match=f"variable {next(iter(wrong))}"):
@@ -150,8 +152,6 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
         for taken in ("size", "links per page"):
             with pytest.raises(UsageError, match=f"variable {taken}: "):
                 await write_appendix(store, tmp_path / "wrong", Study(variables={taken: "length(title)"}), now=NOW)
-    finally:
-        await store.close()
     assert faults(folder) == []
     assert [(row["chars"], row["kind"]) for row in rows(folder, "draws") if row["page_id"]] == [("4.0", "text/html")]
     estimates = json.loads((folder / "estimates.json").read_text())
@@ -168,12 +168,11 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
 
 
 async def test_a_panel_has_the_values_of_both_waves_and_repeats_its_changes(tmp_path: Path) -> None:
-    first, second = [await sampled(sqlite(_made(tmp_path / name))) for name in ("first", "second")]
-    try:
+    openers = [sqlite(_made(tmp_path / name)) for name in ("first", "second")]
+    for opener in openers:
+        await sampled(opener)
+    async with reading(openers[0]) as first, reading(openers[1]) as second:
         await write_appendix(second, tmp_path / "panel", Study(variables={"chars": "5"}), now=NOW, earlier=first)
-    finally:
-        for store in (first, second):
-            await store.close()
     assert faults(tmp_path / "panel") == []
     (page,) = (row for row in rows(tmp_path / "panel", "draws") if row["page_id"])
     assert (page["chars"], page["earlier_chars"], page["earlier_answer"]) == ("5.0", "5.0", "200")
@@ -195,12 +194,9 @@ async def test_variables_need_a_sample(opener: Opener, tmp_path: Path) -> None:
     await harness.reopen(settings=asdict(apply(Settings(), {"identity.contact": "me@example.org"}, source="test")))
     await harness.seed(A)
     await harness.close()
-    store = await reader(opener)
-    try:
+    async with reading(opener) as store:
         with pytest.raises(UsageError, match="no sample"):
             await write_appendix(store, tmp_path / "none", Study(variables={"chars": "length(title)"}), now=NOW)
-    finally:
-        await store.close()
 
 
 def test_frictionless_accepts_the_data_package(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,12 +261,10 @@ def _replace(path: Path, old: str, new: str) -> None:
 
 async def test_a_stratified_draw_is_repeated_if_its_list_is_there(opener: Opener, tmp_path: Path) -> None:
     judged = []
+    await listed(opener, tmp_path / "seeds.csv")
     for name in ("with", "without"):
-        store = await listed(opener, tmp_path / "seeds.csv") if name == "with" else await reader(opener)
-        try:
+        async with reading(opener) as store:
             await write_appendix(store, tmp_path / name, Study(), now=NOW)
-        finally:
-            await store.close()
         assert faults(tmp_path / name) == []
         judged.append(check_appendix(tmp_path / name)[-1].judged)
         (tmp_path / "seeds.csv").unlink(missing_ok=True)
@@ -278,8 +272,8 @@ async def test_a_stratified_draw_is_repeated_if_its_list_is_there(opener: Opener
 
 
 async def test_the_same_appendix_replaces_an_earlier_one_and_no_other_folder(opener: Opener, tmp_path: Path) -> None:
-    store = await sampled(opener)
-    try:
+    await sampled(opener)
+    async with reading(opener) as store:
         (tmp_path / "there").mkdir()
         first = await write_appendix(store, tmp_path / "there", Study(), now=NOW)
         assert await write_appendix(store, tmp_path / "there", Study(), now=NOW + 3600) == first, (
@@ -288,25 +282,20 @@ async def test_the_same_appendix_replaces_an_earlier_one_and_no_other_folder(ope
         (tmp_path / "there" / "mine").touch()
         with pytest.raises(UsageError, match="contains mine, which no earlier export wrote"):
             await write_appendix(store, tmp_path / "there", Study(), now=NOW)
-    finally:
-        await store.close()
     assert (tmp_path / "there" / "mine").exists()
 
 
-async def test_a_failure_leaves_nothing(opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = await sampled(opener)
+async def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await sampled(sqlite(tmp_path))
 
     def full(*_: object) -> str:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("crawler.appendix.write.data_package", full)
-    before = set(tmp_path.iterdir())
-    try:
+    async with reading(sqlite(tmp_path)) as store:
         with pytest.raises(UsageError, match="No space left on device"):
-            await write_appendix(store, tmp_path / "appendix", Study(), now=NOW)
-    finally:
-        await store.close()
-    assert set(tmp_path.iterdir()) - before == set()
+            await write_appendix(store, _made(tmp_path / "here") / "appendix", Study(), now=NOW)
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 def test_no_folder_without_digests_is_an_appendix(tmp_path: Path) -> None:

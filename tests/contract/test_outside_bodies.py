@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,7 +140,7 @@ async def test_a_body_is_durable_before_the_commit_that_names_it(
             assert place.names() == {sha256(b"first"), sha256(b"second")}
             raise SystemExit
 
-        patch.setattr(outside.store, "_writing", die)
+        patch.setattr(outside.store, "_transact", die)
         with pytest.raises(SystemExit):
             await outside.commit(outcomes[1])
     await outside.reopen()
@@ -155,7 +156,7 @@ async def test_a_body_survives_a_power_cut_after_the_commit_that_names_it(
 ) -> None:
     outcomes = await visits(in_folder, b"first", b"second")
     steps: list[tuple[str, int]] = []  # what happened to which inode
-    fsync, replace, writing = os.fsync, os.replace, in_folder.store._writing
+    fsync, replace, transact = os.fsync, os.replace, in_folder.store._transact
 
     def flushed(handle: int) -> None:
         fsync(handle)
@@ -165,15 +166,14 @@ async def test_a_body_survives_a_power_cut_after_the_commit_that_names_it(
         replace(source, target)
         steps.append(("renamed", target.stat().st_ino))
 
-    @asynccontextmanager
-    async def committed() -> AsyncIterator[None]:
-        async with writing():
-            yield
-            steps.append(("commit", 0))
+    async def committed(work: Callable[[], Coroutine[Any, Any, object]]) -> object:
+        done = await transact(work)
+        steps.append(("commit", 0))
+        return done
 
     monkeypatch.setattr(os, "fsync", flushed)
     monkeypatch.setattr(os, "replace", renamed)
-    monkeypatch.setattr(in_folder.store, "_writing", committed)
+    monkeypatch.setattr(in_folder.store, "_transact", committed)
     await in_folder.commit(*outcomes)
     monkeypatch.undo()
     place = Path(folder.url)

@@ -29,6 +29,14 @@ async def with_leaves(harness: Harness) -> list[str]:
     return queued_urls(turned.claims)
 
 
+async def draw(harness: Harness, *names: str, of: SampleDraw = DRAW) -> None:
+    """Store the sample of the pages with these names."""
+    numbers = [await harness.store.find(f"{A}{name}") for name in names]
+    rows = [SampleRow(number, "", None, 1 / 3) for number in numbers if number is not None]
+    assert len(rows) == len(names)
+    await harness.store.samples.replace(of, rows, None)
+
+
 async def test_held_back_urls_are_queued_but_never_claimed(harness: Harness) -> None:
     assert await with_leaves(harness) == []
     assert await harness.store.next_ready() is None
@@ -41,9 +49,7 @@ async def test_held_back_urls_are_queued_but_never_claimed(harness: Harness) -> 
 
 async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harness) -> None:
     await with_leaves(harness)
-    number = await harness.store.find(f"{A}y")
-    assert number is not None
-    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    await draw(harness, "y")
     assert await harness.urls("state, reason") == {
         A: ("fetched", "200"),
         f"{A}x": ("excluded", "sample: not drawn"),
@@ -58,15 +64,13 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
 
 async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None:
     await with_leaves(harness)
-    numbers = [await harness.store.find(f"{A}{name}") for name in "xyz"]
-    rows = [SampleRow(number, "s", walk, 0.5) for walk, number in enumerate(numbers) if number is not None]
-    await harness.store.samples.replace(DRAW, rows, None)
+    await draw(harness, *"xyz")
     await harness.store.samples.reopen()
-    draw = await harness.store.samples.drawn()
-    assert draw is not None
-    assert not draw.stands
-    await harness.store.samples.replace(DRAW, [rows[0], rows[0]], None)
-    assert [row["walk"] for row in await harness.store.query("SELECT walk FROM samples")] == [0, 0]
+    old = await harness.store.samples.drawn()
+    assert old is not None
+    assert not old.stands
+    await draw(harness, "x", "x")
+    assert [row["url"] for row in await harness.store.query("SELECT url FROM samples")] == [f"{A}x", f"{A}x"]
 
 
 async def test_every_draw_leaves_a_trace(harness: Harness) -> None:
@@ -90,9 +94,7 @@ async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harne
     site, copy = next(iter(claim.sites)), robots()
     await harness.news(site, A[:-1], copy, main_site="http://main.test")
     await harness.finish(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
-    number = await harness.store.find(f"{A}2")
-    assert number is not None
-    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 0.5)], None)
+    await draw(harness, "2")
     harness.max_depth = 1
     await harness.news(site, A[:-1], copy)
     assert await harness.urls("state, reason") == {
@@ -102,16 +104,12 @@ async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harne
     assert queued_urls(await harness.claim()) == [f"{A}2"]
 
 
-async def drawn(harness: Harness, *, max_depth: int = 1) -> int:
-    """The start page is visited, ``y`` is the sample, and has been visited too. Returns its number."""
+async def drawn(harness: Harness) -> None:
+    """The start page is visited, ``y`` is the sample, and has been visited too."""
     await with_leaves(harness)
-    number = await harness.store.find(f"{A}y")
-    assert number is not None
-    draw = DRAW._replace(held_from=max_depth)
-    await harness.store.samples.replace(draw, [SampleRow(number, "", None, 1 / 3)], None)
+    await draw(harness, "y")
     (claim,) = await harness.claim()
     await harness.finish(claim, *(fetched(queued) for queued in claim.urls))
-    return number
 
 
 NOT_DRAWN = ("excluded", "sample")
@@ -141,9 +139,7 @@ async def test_a_shorter_path_does_not_bring_in_what_was_not_drawn(harness: Harn
     await harness.store.commit(
         CommitBatch(NOW, held, claim_limits=ClaimLimits(10), outcomes=[leaves], released=[claim.group_id])
     )
-    number = await harness.store.find(f"{A}y")
-    assert number is not None
-    await harness.store.samples.replace(DRAW._replace(held_from=2), [SampleRow(number, "", None, 0.5)], None)
+    await draw(harness, "y", of=DRAW._replace(held_from=2))
     harness.now += 2 * DAY_S
     await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None)
     (claim,) = await harness.claim()
@@ -176,9 +172,7 @@ async def test_what_other_options_admit_is_not_requested_if_it_was_not_drawn(har
 
 async def test_a_page_of_an_earlier_sample_is_not_visited_again(harness: Harness) -> None:
     await drawn(harness)
-    number = await harness.store.find(f"{A}z")
-    assert number is not None
-    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    await draw(harness, "z")
     harness.now += 2 * DAY_S
     assert await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None) == 1
     assert (await harness.urls("state, reason_code"))[f"{A}y"] == ("fetched", "fetched")
@@ -186,9 +180,7 @@ async def test_a_page_of_an_earlier_sample_is_not_visited_again(harness: Harness
 
 async def test_the_target_of_a_drawn_redirect_is_requested(harness: Harness) -> None:
     await with_leaves(harness)
-    number = await harness.store.find(f"{A}y")
-    assert number is not None
-    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    await draw(harness, "y")
     (claim,) = await harness.claim()
     await harness.finish(claim, redirected(claim.urls[0], f"{A}x"))
     assert queued_urls(await harness.claim()) == [f"{A}x"]

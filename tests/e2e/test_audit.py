@@ -161,9 +161,3 @@ async def test_the_pauses_of_single_sites_are_kept_shown_and_judged(loopback: Lo
     assert len(times) == 3
     assert all(later[0] - before[1] >= 0.299 for before, later in pairwise(times))
     assert audit(db_path).code == 1
-
-
-def test_an_empty_log_and_no_store(db_path: Path) -> None:
-    missing = audit(db_path)
-    assert (missing.code, missing.out) == (2, "")
-    assert "no such store" in missing.err

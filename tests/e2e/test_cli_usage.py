@@ -110,8 +110,8 @@ def test_settings_that_exclude_a_proxy(options: list[str], told: str, mistakes: 
             "--study is for `crawler export appendix`",
         ),
         (("export", "appendix", "folder", "--study", __file__), "test_cli_usage.py: "),
-        (("audit", "--appendix", ".", "--report", "sites.csv"), "--report and --registered need a store"),
-        (("audit", "--appendix", "."), "no data appendix (it has no SHA256SUMS)"),
+        (("audit", ".", "--report", "sites.csv"), "--report and --registered need a store"),
+        (("audit", "."), "no data appendix (it has no SHA256SUMS)"),
     ],
 )
 def test_options_of_an_appendix(

@@ -51,7 +51,7 @@ def test_standard_output(crawled: Path) -> None:
 
 
 def test_a_reader_that_has_seen_enough(crawled: Path) -> None:
-    command = f"{sys.executable} -m crawler export jsonl - --bodies | head -n 1"
+    command = f"{sys.executable} -m crawler export jsonl - --add body | head -n 1"
     done = subprocess.run(
         command, shell=True, cwd=crawled, capture_output=True, timeout=300, env=environment(), check=False
     )

@@ -487,8 +487,8 @@ class Memory:
         self.held: dict[str, int] = {}
         self.is_asked, self.is_free = asyncio.Event(), asyncio.Event()
 
-    async def hold(self, group: str, url: str, octets: int) -> None:
-        self.held[group] = octets
+    async def hold(self, request: Request, octets: int) -> None:
+        self.held[request.group] = octets
         self.is_asked.set()
         await self.is_free.wait()
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from crawler.atomic_files import AtomicFiles
-from crawler.clock import SystemClock
 from crawler.demo.pages import Page
 from crawler.rup.server.web import RupServer, _responder
 from crawler.store.sqlite.store import SqliteStore
@@ -44,7 +43,7 @@ async def test_the_store_of_the_rup_server_is_private(umask: int, tmp_path: Path
         (tmp_path / name).mkdir()
         (tmp_path / name).chmod(0o700)
     server = RupServer(tmp_path / "root", "http://127.0.0.1:1/", ("127.0.0.1", 1), tmp_path / "db" / "rup.db")
-    async with _responder(server, SystemClock(), lambda note: None):
+    async with _responder(server, print):
         seen = modes(tmp_path / "db")
     assert set(seen.values()) == {0o600 & ~umask}
     assert {"rup.db", "rup.db.lock"} <= set(seen)

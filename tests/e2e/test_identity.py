@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -20,7 +19,6 @@ from crawler.identity.publish import directory
 from crawler.settings.settings import SignatureForm
 from tests.botgate import needs_botgate, verdict
 from tests.command import HASTY, LOOPBACK, Ended, crawler, here
-from tests.postgres import Cluster
 
 AGENT = "https://crawler.example"
 SIGNED = ("Signature-Agent", "Signature-Input", "Signature")
@@ -90,13 +88,11 @@ def run(
     key: Path,
     *options: str | Path,
     form: SignatureForm = SignatureForm.DICTIONARY,
-    db: str = "",
     fresh: bool = False,
 ) -> Ended:
     signing = f'signing_key = "{key}"\nsignature_agent = "{AGENT}/"\nsignature_form = "{form}"\n'
     (folder / "hasty.toml").write_text(f"{HASTY}\n[identity]\n{signing}")
-    store = ("--db", db or folder / "crawl.db")
-    config = ("--config", folder / "hasty.toml", *store, "--scope", "any", "--log-level", "debug")
+    config = ("--config", folder / "hasty.toml", "--db", folder / "crawl.db", "--scope", "any", "--log-level", "debug")
     return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *options, fresh=fresh)
 
 
@@ -105,25 +101,8 @@ def run(
 def test_every_request_and_every_hop_is_signed_anew(
     server: Server, tmp_path: Path, key: Path, workers: int, form: SignatureForm
 ) -> None:
-    _judge(server, tmp_path, key, run(server, tmp_path, key, "--workers", str(workers), form=form), form)
-
-
-@needs_botgate
-def test_two_workers_on_postgresql_sign_every_request(
-    server: Server, tmp_path: Path, key: Path, postgres: Cluster
-) -> None:
-    db = postgres.make_store()
-    _judge(server, tmp_path, key, run(server, tmp_path, key, "--workers", "2", db=db))
-    d = json.loads(key.read_text())["keys"][0]["d"]
-    settings = postgres.psql("SELECT settings FROM run", database=urlsplit(db).path.removeprefix("/"))
-    assert "identity.jwks" in settings
-    assert d not in settings
-
-
-def _judge(
-    server: Server, folder: Path, key: Path, ended: Ended, form: SignatureForm = SignatureForm.DICTIONARY
-) -> None:
-    """Judge a crawl: it has asked for every URL, and the verifier accepts the signature of each request."""
+    """A crawl asks for every URL, and the verifier accepts the signature of each request."""
+    ended = run(server, tmp_path, key, "--workers", str(workers), form=form)
     assert ended.code == 0, ended.err
     assert {(host.partition(":")[0], path) for host, path, _ in server.asked} == {
         ("a.test", "/robots.txt"),
@@ -135,7 +114,7 @@ def _judge(
     assert len({signed["Signature"] for _, _, signed in server.asked}) == len(server.asked)
     keys = directory(read(key))
     for host, _, signed in server.asked:
-        assert verdict(folder, keys, host, signed, form) == ("valid", set())
+        assert verdict(tmp_path, keys, host, signed, form) == ("valid", set())
 
 
 def test_a_demand_for_another_signature_is_met_once_for_each_site(server: Server, tmp_path: Path, key: Path) -> None:

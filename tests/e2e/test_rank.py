@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from crawler.demo.pages import Page, plain
-from tests.command import HASTY, LOOPBACK, crawler, here
+from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 
 
-@pytest.fixture
-def store(loopback: LoopbackWeb, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def loopback() -> Iterator[LoopbackWeb]:
+    with LoopbackWeb() as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def crawled(loopback: LoopbackWeb, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A hub that links to three pages, one by way of a duplicate; one site names a main site."""
+    folder = tmp_path_factory.mktemp("crawl")
     main, mirror = loopback.url("main.test"), loopback.url("www.main.test")
     original = loopback.url("hub.test", "/original")
     loopback.sites["hub.test"] = {
@@ -32,20 +41,23 @@ def store(loopback: LoopbackWeb, tmp_path: Path) -> Path:
         "/robots.txt": plain(f"User-agent: *\nDisallow:\nHost: main.test:{loopback.port}\n"),
         "/": Page("<a href=/end>end</a>"),
     }
-    (tmp_path / "c.toml").write_text(HASTY)
-    db = tmp_path / "c.db"
+    (folder / "c.toml").write_text(HASTY)
     seeds = [loopback.url("hub.test"), main, mirror]
-    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db)
+    ended = here("run", *seeds, "--config", folder / "c.toml", *LOOPBACK, "--db", folder / "c.db")
     assert ended.code == 0, ended
-    return db
+    return folder / "c.db"
+
+
+@pytest.fixture
+def store(crawled: Path, tmp_path: Path) -> Path:
+    """A copy of the crawl, which has no ranks yet."""
+    return Path(shutil.copy(crawled, tmp_path / "c.db"))
 
 
 def test_ranks_a_crawl_as_networkx_does(store: Path, loopback: LoopbackWeb) -> None:
     import networkx  # takes a fifth of a second
 
-    ended = crawler("rank", "--db", store, "--json")
-    assert ended.code == 0, ended
-    said = json.loads(ended.out)
+    said = json.loads(here("rank", "--db", store, "--json").out)
     db = sqlite3.connect(store)
     web = networkx.DiGraph(list(db.execute("SELECT source, target FROM links_glued WHERE rel = ''")))
     truth = networkx.pagerank(web, tol=1e-12)
@@ -110,7 +122,7 @@ def test_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_who_asks_for_ranks_before_there_are_any_is_told_what_to_run(store: Path, tmp_path: Path) -> None:
-    wanted = f"run `crawler rank --db {store}` first"
+    wanted = f"run `crawler refresh-search --db {store}` first"
     assert here("index", "--db", store).code == 0
     for ranked in (False, True):
         for view in ("ranks", "site_ranks"):

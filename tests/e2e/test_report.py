@@ -81,14 +81,6 @@ def test_the_report_is_one_file_with_the_figures_of_the_crawl(db: Path, tmp_path
     assert not re.search(r"(?:src|href)=\"(?!#)", text)
 
 
-def test_the_same_store_gives_the_same_report(db: Path, tmp_path: Path) -> None:
-    pages = []
-    for name in ("a.html", "b.html"):
-        assert here("report", tmp_path / name, "--db", db).code == 0
-        pages.append(re.sub(r"Made [^<]* UTC from", "", (tmp_path / name).read_text()))
-    assert pages[0] == pages[1]
-
-
 @pytest.mark.parametrize(
     ("out", "said"),
     [
@@ -105,13 +97,6 @@ def test_a_wrong_out_is_refused_and_nothing_is_written(
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
     assert {path: path.read_bytes() for path in db.parent.iterdir()} == before
-
-
-def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
-    ended = here("report", tmp_path / "r.html", "--db", tmp_path / "none.db")
-    assert ended.code == 2
-    assert "no such store" in ended.err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_store_itself_is_not_overwritten(db: Path) -> None:

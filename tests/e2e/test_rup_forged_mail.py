@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.rup.old_server import OldServer
-from tests.rup.robot import Robot, change, forged, old_site, page, registered
+from tests.rup.robot import Robot, change, forged, page
 
 #: By what is wrong with them. BASE stands for the site.
 WORTHLESS = {
@@ -23,18 +20,6 @@ WORTHLESS = {
     "13 MB": b"Content-Type: text/plain\r\n\r\n" + b"A" * (13 * 2**20),
 }
 ELSEWHERE = ("http://other.test/x", "//other.test/y", "ftp://old.test/z", "mailto:a@b")
-
-
-@pytest.fixture
-def server() -> Iterator[OldServer]:
-    with old_site() as server:
-        yield server
-
-
-@pytest.fixture
-def robot(server: OldServer, tmp_path: Path) -> Robot:
-    """It has crawled once, and registered."""
-    return registered(server, tmp_path)
 
 
 def test_hostile_mail_changes_nothing_but_counters(robot: Robot, server: OldServer) -> None:
@@ -89,10 +74,13 @@ def test_mail_cannot_flood_the_frontier_and_the_index_tells_the_rest(robot: Robo
     assert robot.query("SELECT count(*) FROM urls WHERE url LIKE '%/true%'") == [(150,)]
 
 
-def test_the_index_replaces_a_report_that_is_too_long(robot: Robot, server: OldServer) -> None:
+def test_the_index_replaces_a_report_that_is_too_long(
+    robot: Robot, server: OldServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.rup.protocol.report.MAX_CHANGES", 9)
     changed = change(server)
     robot.report()
-    long = forged(server.base, 1, *(f"/flood{n}.html" for n in range(100_001)))
+    long = forged(server.base, 1, *(f"/flood{n}.html" for n in range(10)))
     assert "reads the site's index instead" in robot.receive(long).err
     assert server.actions()[1:] == ["GetSequenceNumber", "GetIndex"]
     assert robot.crawl() == changed

@@ -10,20 +10,9 @@ from pathlib import Path
 import pytest
 
 import crawler
+from tests.command import HASTY
 from tests.rup.old_server import OldServer
-from tests.rup.robot import ME, Robot, old_site, registered
-
-
-@pytest.fixture
-def server() -> Iterator[OldServer]:
-    with old_site() as server:
-        yield server
-
-
-@pytest.fixture
-def robot(server: OldServer, tmp_path: Path) -> Robot:
-    """It has crawled once, and registered."""
-    return registered(server, tmp_path)
+from tests.rup.robot import ME, Robot, old_site
 
 
 @pytest.fixture
@@ -69,25 +58,16 @@ def test_a_site_without_updates_says_so_in_a_sentence(stranger: Robot, server: O
     assert ended.err == f"crawler: {server.base} offers no updates: it has neither /rupinfo.txt nor /rupinfo.tex\n"
 
 
-@pytest.mark.parametrize(
-    ("authentifier", "cgi_url", "said"),
-    [
-        ("pgp", "", "the server requires an unknown authentication: pgp"),
-        ("none", "http://elsewhere.test/cgi", "on another site"),
-    ],
-)
-def test_an_offer_that_cannot_be_taken_is_not_taken(
-    authentifier: str, cgi_url: str, said: str, stranger: Robot, server: OldServer
-) -> None:
-    server.info_path, server.authentifier, server.cgi_url = "/rupinfo.txt", authentifier, cgi_url
-    assert said in stranger.rup("register", server.base, "--email", ME).err
+def test_an_offer_that_cannot_be_taken_is_not_taken(stranger: Robot, server: OldServer) -> None:
+    server.info_path, server.cgi_url = "/rupinfo.txt", "http://elsewhere.test/cgi"
+    assert "on another site" in stranger.rup("register", server.base, "--email", ME).err
     assert server.actions() == []
 
 
 def test_a_cgi_that_robots_txt_closes_is_not_asked(server: OldServer, tmp_path: Path) -> None:
     server.robots = "User-agent: *\nDisallow: /cgi-bin/\n"
     robot = Robot(server, tmp_path)
-    robot.config.write_text('[fetch]\nresolve = ["*.test=127.0.0.1"]\nallow_private = true\n')
+    robot.config.write_text(f'{HASTY}resolve = ["*.test=127.0.0.1"]\nallow_private = true\n')
     ended = robot.rup("register", f"{server.base}/any/page", "--email", ME, "--config", robot.config)
     assert ended.code == 1
     assert "/robots.txt forbids /cgi-bin/RUP.pl (line 2, Disallow: /cgi-bin/): it is not requested" in ended.err
@@ -180,9 +160,8 @@ def test_a_registration_ends(robot: Robot, server: OldServer) -> None:
     assert robot.rup("modify", server.base).code == 2
 
 
-@pytest.mark.parametrize("status", [404, 410])
-def test_a_server_that_is_gone_is_forgotten(robot: Robot, server: OldServer, status: int) -> None:
-    server.instead = lambda form: (status, "text/html", "gone")
+def test_a_server_that_is_gone_is_forgotten(robot: Robot, server: OldServer) -> None:
+    server.instead = lambda form: (410, "text/html", "gone")
     assert robot.rup("unregister", server.base).code == 0
     assert json.loads(robot.rup("status", "--json").out) == {"servers": []}
     assert server.actions() == ["Register", "Unregister"]
@@ -206,8 +185,6 @@ def test_a_server_that_fails_is_forgotten_only_on_request(robot: Robot, server: 
         (("sync", "--span", "7-day"), "give the SITE"),
         (("sync", "http://old.test", "--span", "often"), "a number, a hyphen and a unit"),
         (("sync", "--maildir", "/nowhere"), "not a Maildir"),
-        (("sync", "--imap", "imap://me@mail.example.org"), "sends the password unencrypted"),
-        (("sync", "--imap", "imaps://me:secret@mail.example.org"), "must not contain a password"),
         (("sync", "--imap", "imaps://me@mail.example.org"), "needs a password"),
         (("register", "http://old.test", "--email", "me"), "not an e-mail address"),
         (
@@ -225,7 +202,6 @@ def test_wrong_options_end_in_one_sentence(refused: Robot, arguments: tuple[str,
     assert ended.code == 2
     assert complaint in ended.err
     assert ended.err.count("\n") == 1
-    assert "secret" not in ended.err
 
 
 def test_imap_without_its_library_names_the_extra(refused: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +214,7 @@ def test_imap_without_its_library_names_the_extra(refused: Robot, monkeypatch: p
 
 
 async def test_an_offer_from_python(server: OldServer, tmp_path: Path) -> None:
-    crawl = crawler.open(tmp_path / "c.db", {"fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True})
-    async with crawl, crawl.rup(server.base) as rup:
+    settings = {"fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True, "politeness.delay": 0}
+    async with crawler.open(tmp_path / "c.db", settings) as crawl, crawl.rup(server.base) as rup:
         offered = await rup.info(server.base)
     assert offered.info.cgi == server.base + server.cgi

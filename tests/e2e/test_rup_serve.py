@@ -6,13 +6,9 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
 from email import message_from_bytes
-from email.message import Message
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -20,72 +16,26 @@ from urllib.parse import urlencode
 
 import pytest
 from aiohttp import ClientSession, web
-from aiosmtpd.controller import Controller
 
 from crawler.rup.server.web import RupServer, mount
-from tests.command import ROOT, Started, finish, here, start, until
+from tests.command import finish, here, until
 from tests.ports import reserved_port
+from tests.rup.post import Post, post_office
+from tests.rup.site import TreeSite
 
 
-@dataclass
-class PostOffice:
-    """A real mail server on loopback."""
+class Server(TreeSite):
+    """A site whose every URL ``crawler rup serve`` serves, in a process of its own."""
 
-    port: int = field(default_factory=reserved_port)
-    mails: list[Message] = field(default_factory=list)
-    controller: Controller | None = None
-
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - the name that aiosmtpd calls
-        self.mails.append(message_from_bytes(envelope.content))
-        return "250 OK"
-
-    def open(self) -> None:
-        self.controller = Controller(self, hostname="127.0.0.1", port=self.port)
-        self.controller.start()
-
-    def close(self) -> None:
-        if self.controller is not None:
-            self.controller.stop()
-            self.controller = None
-
-    def texts(self, to: str = "r@robot.example") -> list[str]:
-        payloads = [mail.get_payload(decode=True) for mail in self.mails if mail["To"] == to]
-        return [payload.decode("ascii").replace("\r\n", "\n") for payload in payloads if isinstance(payload, bytes)]
-
-
-@dataclass
-class Server:
-    """A site with ``crawler rup serve`` in a process of its own."""
-
-    folder: Path
-    post: PostOffice
-    port: int = field(default_factory=reserved_port)
-    process: Started | None = None
-
-    @property
-    def root(self) -> Path:
-        return self.folder / "root"
+    def __init__(self, folder: Path, post: Post) -> None:
+        super().__init__(folder / "root", folder / "rup.db", post)
+        self.post, self.rup_port = post, self.port
 
     def put(self, name: str, text: str) -> None:
         """Make or change a file of the site at once: a scan before its text is written would find two changes."""
-        draft = self.folder / "draft"
+        draft = self.root.parent / "draft"
         draft.write_text(text)
         draft.replace(self.root / name)
-
-    def run(self, *options: str) -> None:
-        self.process = start(
-            *("rup", "serve", "--root", self.root, "--base-url", f"http://127.0.0.1:{self.port}/"),
-            *("--listen", f"127.0.0.1:{self.port}", "--smtp", f"127.0.0.1:{self.post.port}"),
-            *("--db", self.folder / "rup.db", "--latencies", "second,minute,day", "--scan-every", "0.1", *options),
-        )
-        until(self.is_up, "the server")
-
-    def is_up(self) -> bool:
-        try:
-            self.get("/rupinfo.txt")
-        except OSError:
-            return False
-        return bool(self.rows("SELECT 1 FROM scan"))
 
     def kill(self) -> None:
         assert self.process is not None
@@ -124,13 +74,8 @@ class Server:
         assert status == 200
         assert re.search(r"^SequenceNumber=\d+$", html, re.MULTILINE)
 
-    def report_is_long_ago(self) -> None:
-        """Let time pass: move the last reports an hour back."""
-        with closing(sqlite3.connect(self.folder / "rup.db", timeout=300)) as db, db:
-            db.execute("UPDATE registration SET reported_at = reported_at - 3600")
-
     def rows(self, sql: str) -> list[Any]:
-        db = sqlite3.connect(f"file:{self.folder / 'rup.db'}?mode=ro", uri=True)
+        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
         try:
             return db.execute(sql).fetchall()
         except sqlite3.OperationalError:
@@ -140,15 +85,13 @@ class Server:
 
 
 @pytest.fixture
-def post() -> Iterator[PostOffice]:
-    office = PostOffice()
-    office.open()
-    yield office
-    office.close()
+def post() -> Iterator[Post]:
+    with post_office() as post:
+        yield post
 
 
 @pytest.fixture
-def server(tmp_path: Path, post: PostOffice) -> Iterator[Server]:
+def server(tmp_path: Path, post: Post) -> Iterator[Server]:
     served = Server(tmp_path, post)
     served.root.mkdir()
     served.put("index.html", "1")
@@ -172,7 +115,7 @@ def changes_of(texts: list[str]) -> set[tuple[str, str]]:
 
 
 def test_a_robot_that_knows_only_the_draft_receives_reports(server: Server) -> None:
-    server.run()
+    server.open_rup()
     status, info = server.get("/rupinfo.txt")
     assert (status, info) == server.get("/rupinfo.tex")
     assert info == (
@@ -212,29 +155,8 @@ def test_a_robot_that_knows_only_the_draft_receives_reports(server: Server) -> N
     assert "report 1 sent to r@robot.example" in ended.err
 
 
-def test_a_signed_request_confirms_an_address(server: Server) -> None:
-    server.run()
-    signed = server.register(Latency="1-second")
-    assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 200  # too early to confirm anything
-    server.put("a.html", "1")
-    until(lambda: bool(server.post.texts()), "a report")
-    server.put("b.html", "1")
-    until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/b.html'")), "a scan")
-    server.report_is_long_ago()
-    server.put("c.html", "1")
-    until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/c.html'")), "a scan")
-    for _ in range(2):  # behind each scan, the server looks which reports are due
-        last = server.rows("SELECT at FROM scan")
-        until(lambda: server.rows("SELECT at FROM scan") != last, "another scan")  # noqa: B023 - called in the same round
-    assert server.rows("SELECT sequence_number FROM registration") == [(1,)]
-    assert len(server.post.texts()) == 1
-    server.confirm(signed)
-    until(lambda: len(server.post.texts()) == 2, "all since in one report")
-    assert changes_of(server.post.texts()[1:]) == {("New", "/b.html"), ("New", "/c.html")}
-
-
 def test_the_link_in_a_mail_ends_the_reports(server: Server) -> None:
-    server.run()
+    server.open_rup()
     signed = server.register(Latency="1-second")
     server.put("a.html", "1")
     until(lambda: bool(server.post.texts()), "a report")
@@ -262,20 +184,20 @@ def test_the_link_in_a_mail_ends_the_reports(server: Server) -> None:
 
 
 def test_forms_in_parts_are_taken(server: Server) -> None:
-    server.run()
+    server.open_rup()
     body = b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X--\r\n'
     status, html = server._ask("POST", "/rup?Span=1-day", body, {"Content-Type": "multipart/form-data; boundary=X"})
     assert (status, "URLBase: " in html) == (200, True)
 
 
 def test_killed_between_mail_queue_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
-    server.run()
+    server.open_rup()
     signed = server.register(Latency="1-second")
     server.put("first.html", "1")
     until(lambda: bool(server.post.texts()), "a report")
     server.confirm(signed)
     server.post.close()
-    server.post.mails.clear()
+    server.post.delivered.clear()
     sent = []
     for number in range(3):
         server.put(f"{number}.html", "1")
@@ -283,7 +205,7 @@ def test_killed_between_mail_queue_and_mail_server_nothing_is_lost_or_sent_anew(
         assert "\nSequenceNumber=1\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
         sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM mail_queue ORDER BY id")]
         server.kill()
-        server.run()
+        server.open_rup()
     server.post.open()
     until(lambda: server.rows("SELECT count(*) FROM mail_queue") == [(0,)], "an empty mail queue")
     assert [mail["Message-ID"] for mail in server.post.mails] == [mail["Message-ID"] for mail in sent]
@@ -293,7 +215,7 @@ def test_killed_between_mail_queue_and_mail_server_nothing_is_lost_or_sent_anew(
 
 
 def test_hostile_forms_are_answered_and_change_nothing(server: Server) -> None:
-    server.run()
+    server.open_rup()
     signed = server.register(Latency="1-day")
     before = server.rows("SELECT * FROM registration")
     wrong: list[tuple[int, str]] = [
@@ -351,23 +273,18 @@ def test_wrong_options_end_in_one_sentence(
 
 
 @pytest.mark.parametrize("missing", ["re2", "aiosmtplib"])
-def test_without_its_extra_the_command_names_it(tmp_path: Path, missing: str) -> None:
-    arguments = ("crawler", "rup", "serve", "--root", ".", "--base-url", "http://a.example/", "--listen",
-                 "127.0.0.1:0", "--smtp", "127.0.0.1:25")  # fmt: skip
-    script = (
-        f"import sys; sys.modules[{missing!r}] = None; sys.argv = {[*arguments]!r}; import crawler.cli as c; c.main()"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
-        check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert "pip install '.[updates]'" in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_without_its_extra_the_command_names_it(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("crawler.rup.") and name != "crawler.rup.commands"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, missing, None)
+    ended = here("rup", "serve", "--root", ".", "--base-url", "http://a.example/", "--listen", "127.0.0.1:0",
+                 "--smtp", "127.0.0.1:25")  # fmt: skip
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install '.[updates]'" in ended.err
+    assert ended.err.count("\n") == 1
 
 
-async def test_it_can_be_mounted_in_an_application(tmp_path: Path, post: PostOffice) -> None:
+async def test_it_can_be_mounted_in_an_application(tmp_path: Path, post: Post) -> None:
     async def home(request: web.Request) -> web.Response:
         return web.Response(text="home")
 

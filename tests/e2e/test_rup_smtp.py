@@ -17,7 +17,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from crawler.run.notify import notify
 from crawler.rup.mail.smtp import Later, Outcome, Sent, SmtpMailer
-from tests.command import crawler
+from tests.command import here
 from tests.ports import reserved_port
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
@@ -60,9 +60,9 @@ class Office:
         finally:
             controller.stop()
 
-    async def sends(self, user: str | None = None, password: str | None = None) -> Outcome:
+    async def sends(self, *login: str) -> Outcome:
         """The outcome for one mail."""
-        mailer = SmtpMailer("localhost", self.port, user=user, password=password)
+        mailer = SmtpMailer("localhost", self.port, login=(login[0], login[1]) if login else None)
         with self.open():
             try:
                 return await mailer.send("rup@a.example", "r@b.example", MAIL)
@@ -70,10 +70,11 @@ class Office:
                 await mailer.close()
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate of localhost, signed by itself."""
-    pair = tmp_path / "cert.pem", tmp_path / "key.pem"
+    folder = tmp_path_factory.mktemp("certificate")
+    pair = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
          "-addext", "subjectAltName=DNS:localhost", "-keyout", pair[1], "-out", pair[0]],
@@ -116,12 +117,23 @@ async def test_without_a_login_tls_is_used_if_the_server_offers_it(certificate: 
     assert without.taken == [(False, False)]
 
 
-@pytest.mark.parametrize("name", ["CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"])
-def test_half_a_login_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("CRAWLER_SMTP_USER", "run http://127.0.0.1:9/ --notify smtp://localhost/me@a.example"),
+        (
+            "CRAWLER_SMTP_PASSWORD",
+            "rup serve --root . --base-url http://a.example/ --listen 127.0.0.1:0 --smtp 127.0.0.1:25 --db rup.db",
+        ),
+    ],
+)
+def test_half_a_login_is_an_error_before_anything_is_made(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, "secret")
-    ended = crawler("rup", "serve", "--root", tmp_path, "--base-url", "http://a.example/", "--listen", "127.0.0.1:0",
-                    "--smtp", "127.0.0.1:25", "--db", tmp_path / "rup.db")  # fmt: skip
-    assert ended.code == 2, ended
+    monkeypatch.chdir(tmp_path)
+    ended = here(*command.split())
+    assert (ended.code, list(tmp_path.iterdir())) == (2, []), ended
     assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err
     assert ended.err.count("\n") == 1
 
@@ -162,10 +174,3 @@ async def test_a_summary_needs_tls_for_a_login_and_takes_what_is_offered_without
     with without.open():
         await notify(f"smtp://localhost:{without.port}/me@a.example", SUMMARY, "", told.append)
     assert told == ["--notify: localhost did not accept the summary: it offers no TLS, which a login requires"]
-
-
-def test_half_a_login_is_an_error_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
-    ended = crawler("run", "http://127.0.0.1:9/", "--notify", "smtp://localhost/me@a.example", cwd=tmp_path)
-    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err

@@ -17,7 +17,7 @@ from crawler.demo.pages import Asked, Fault, Handler, Page, Site, plain
 from crawler.errors import UsageError
 from crawler.sampling import load
 from tests import kill
-from tests.command import crawler, here, until
+from tests.command import here, until
 from tests.later import later
 from tests.sampled import FRAME, LEAVES, NEARER, PATHS, SITES, Sampled, asked, by_what, three_sites, urls
 from tests.web import LoopbackWeb
@@ -29,19 +29,6 @@ DESIGNS: dict[str, tuple[str, ...]] = {
     "random walk": ("--sample", "40", "--method", "random-walk", "--max-depth", "2"),
     "random walk in each site": ("--sample", "9", "--method", "random-walk", "--per", "site"),
 }
-
-
-@pytest.fixture
-def web() -> Iterator[LoopbackWeb]:
-    """The three sites, which a test may change."""
-    with three_sites() as web:
-        yield web
-
-
-@pytest.fixture
-def store(web: LoopbackWeb, tmp_path: Path) -> Sampled:
-    """An empty store."""
-    return Sampled(web, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +55,15 @@ def test_the_deepest_pages_are_requested_only_if_drawn(web: LoopbackWeb, store: 
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_the_order_of_seeds_and_answers_does_not_matter(design: str, web: LoopbackWeb, tmp_path: Path) -> None:
+def test_a_sample_is_told_again_and_no_order_of_seeds_and_answers_changes_it(
+    design: str, web: LoopbackWeb, tmp_path: Path
+) -> None:
     first, second = Sampled(web, tmp_path / "1"), Sampled(web, tmp_path / "2")
-    first.crawl(*DESIGNS[design])
+    told = first.run(*DESIGNS[design]).out.partition("Sample:")[2]
+    before = len(web.log)
+    assert first.run(*DESIGNS[design]).out.partition("Sample:")[2] == told != ""
+    assert len(web.log) == before
+    assert not re.search(r"\b0 (URL|site|page)s\b", told), "a limitation is told that the sample does not have"
     web.sites.update({host: shuffled(web.sites[host]) for host in SITES})
     second.crawl(*DESIGNS[design], seeds=SITES[::-1])
     assert second.draws() == first.draws()
@@ -83,38 +76,6 @@ def shuffled(site: Site) -> Site:
         if isinstance(page, Page) and path != "/robots.txt" else page
         for path, page in site.items()
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("design", DESIGNS)
-def test_another_seed_draws_another_sample(design: str, standing: LoopbackWeb, tmp_path: Path) -> None:
-    first, second = Sampled(standing, tmp_path / "1"), Sampled(standing, tmp_path / "2")
-    first.crawl(*DESIGNS[design])
-    second.crawl(*DESIGNS[design], "--seed", "2")
-    assert second.draws() != first.draws()
-
-
-@pytest.mark.parametrize("design", DESIGNS)
-def test_a_sample_that_is_finished_is_told_again_without_a_request(
-    design: str, standing: LoopbackWeb, tmp_path: Path
-) -> None:
-    store = Sampled(standing, tmp_path)
-    first = store.run(*DESIGNS[design])
-    assert first.code == 0, first
-    before = len(standing.log)
-    again = store.run(*DESIGNS[design])
-    told = first.out.partition("Sample:")[2]
-    assert again.out.partition("Sample:")[2] == told
-    assert len(standing.log) == before
-    assert not re.search(r"\b0 (URL|site|page)s\b", told), "a limitation is told that the sample does not have"
-
-
-def test_another_size_holds_the_smaller_sample(store: Sampled) -> None:
-    drawn = []
-    for size in ("3", "8"):
-        store.crawl("--sample", size, "--per", "site", "--max-depth", "2")
-        drawn.append(store.drawn())
-    assert [len(urls) for urls in drawn] == [9, 24]
-    assert drawn[0] < drawn[1]
 
 
 def test_sitemaps_make_a_frame(web: LoopbackWeb, tmp_path: Path) -> None:
@@ -219,14 +180,6 @@ def test_the_estimates_of_the_whole_frame_are_exact(everything: Sampled) -> None
     assert found["links per page"]["units"] == 3 * ANSWERED
 
 
-def test_the_report_tells_of_the_sample(everything: Sampled, tmp_path: Path) -> None:
-    assert crawler("report", tmp_path / "r.html", "--db", everything.db).code == 0
-    html = (tmp_path / "r.html").read_text()
-    assert 'id="sample"' in html
-    assert "disallowed by robots.txt" in html
-    assert "95 % interval" in html
-
-
 async def test_a_sample_from_python(web: LoopbackWeb, tmp_path: Path) -> None:
     settings = {
         "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True, "politeness.delay": 0.01,
@@ -297,16 +250,6 @@ def test_each_drawn_site_has_estimates_of_its_own(staged: Sampled) -> None:
         assert total == pytest.approx(FRAME - closed["total"]["value"])
 
 
-def test_the_appendix_repeats_both_stages(staged: Sampled, tmp_path: Path) -> None:
-    folder = tmp_path / "appendix"
-    assert staged.ask("export appendix", folder).code == 0
-    assert here("audit", "--appendix", folder).code == 0
-    design = folder / "tables" / "design.csv"
-    design.write_text(design.read_text().replace(",2,size", ",1,size"))
-    again = here("audit", "--appendix", folder)
-    assert (again.code, "(0.0, 0.0) by the frame" in again.out) == (1, True), again
-
-
 # --- runs that would drop the sample --------------------------------------------------------------
 
 
@@ -355,7 +298,7 @@ def test_the_audit_judges_requests_of_a_run_that_had_dropped_the_sample(
     folder = tmp_path / "appendix"
     assert store.ask("export appendix", folder).code == 0
     assert f"The audit found {len(dropped)} violations" in (folder / "README.md").read_text()
-    assert here("audit", "--appendix", folder).code == 1
+    assert here("audit", folder).code == 1
 
 
 # --- revisits -------------------------------------------------------------------------------------
@@ -368,41 +311,27 @@ def publish_many(web: LoopbackWeb, start: str = "", *more: str) -> None:
     web.sites["many.test"] = {**pages, "/robots.txt": plain(""), "/": Page(start + links)}
 
 
-@pytest.fixture
-def visited(web: LoopbackWeb, tmp_path: Path) -> Sampled:
-    """Five of the forty pages, which are due again after an hour."""
+def test_a_revisit_requests_nothing_that_was_not_drawn_and_the_audit_would_find_it(
+    web: LoopbackWeb, tmp_path: Path
+) -> None:
     publish_many(web)
     store = Sampled(web, tmp_path, "[revisit]\nfirst = 3600\nmin_interval = 360\nmax_interval = 7200\n")
-    store.crawl("--max-depth", "1", "--sample", "5", "--per", "site", seeds=["many.test"])
-    return store
-
-
-def revisit(store: Sampled) -> None:
-    later(store.db, 4000)
-    options = ("--max-depth", "1", "--sample", "5", "--per", "site", "--revisit")
+    options = ("--max-depth", "1", "--sample", "5", "--per", "site")
     store.crawl(*options, seeds=["many.test"])
-
-
-def test_a_revisit_requests_nothing_that_was_not_drawn(visited: Sampled, web: LoopbackWeb) -> None:
-    first = asked(web)
+    first, before, drawn = asked(web), len(web.log), store.drawn()
     publish_many(web, "changed ", "new")
-    before = len(web.log)
-    revisit(visited)
+    later(store.db, 4000)
+    store.crawl(*options, "--revisit", seeds=["many.test"])
     assert web.url("many.test") in asked(web, before)
     assert asked(web) == first
-    left_out = visited.query("SELECT count(*) FROM urls WHERE reason_code = 'sample'")
-    assert left_out == [(42 - len({web.url("many.test"), *visited.drawn()}),)]
-    assert visited.ask("audit").code == 0
-
-
-def test_the_audit_finds_a_revisit_of_what_was_not_drawn(visited: Sampled, web: LoopbackWeb) -> None:
-    drawn = visited.drawn()
-    revisit(visited)
-    visited.change(  # as if the first run had drawn another page
+    left_out = store.query("SELECT count(*) FROM urls WHERE reason_code = 'sample'")
+    assert left_out == [(42 - len({web.url("many.test"), *drawn}),)]
+    assert store.ask("audit").code == 0
+    store.change(  # as if the first run had drawn another page
         "DELETE FROM sample WHERE url_id NOT IN (SELECT url_id FROM urls WHERE depth = 0)",
         "UPDATE sample_draw SET drawn_at = 0",
     )
-    check = visited.audit_of_sample()
+    check = store.audit_of_sample()
     assert check["violations"] >= len(drawn - {web.url("many.test")})
     assert check["found"][0]["done"] == "asked for, though not drawn"
 
@@ -415,13 +344,8 @@ def test_the_audit_finds_a_revisit_of_what_was_not_drawn(visited: Sampled, web: 
     [
         (("--sample", "5", "--max-pages", "9"), "--max-depth"),
         (("--sample", "5", "--method", "stratified"), "in --seeds"),
-        (("--sample", "5", "--method", "stratified", "--per", "site"), "leave out --per site"),
         (("--sample", "5", "--method", "stratified", "--seeds", "-"), "has no stratum"),
         (("--sample", "-1"), "whole number"),
-        (
-            ("--sample", "5", "--per", "site", "--max-pages-per-site", "4"),
-            "raise --max-pages-per-site or lower --sample",
-        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(web: LoopbackWeb, store: Sampled, options: tuple[str, ...], said: str) -> None:

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from crawler.demo.pages import Page, plain
 from tests.command import Ended, finish, start, until
-from tests.sampled import FRAME, LEAVES, NEARER, Sampled, asked, by_what, site, three_sites, urls
+from tests.sampled import NEARER, Sampled, asked, by_what, site, three_sites, urls
 from tests.web import LoopbackWeb
 
 UNREACHED = {"/robots.txt": Page("", status=503)}
-
-
-@pytest.fixture
-def web() -> Iterator[LoopbackWeb]:
-    """The three sites, which a test may change."""
-    with three_sites() as web:
-        yield web
-
-
-@pytest.fixture
-def store(web: LoopbackWeb, tmp_path: Path) -> Sampled:
-    """An empty store."""
-    return Sampled(web, tmp_path)
 
 
 def words(ended: Ended) -> str:
@@ -51,8 +37,9 @@ def test_a_draw_that_waits_for_a_site_is_explained(web: LoopbackWeb, store: Samp
     assert "it is requested only if it is drawn" in why
     assert dead in why
     assert "--max-pages-per-site" not in why
+    assert "No sample yet" in first.out
     none = store.ask("sample")
-    assert (none.code, dead in none.err) == (2, True)
+    assert (none.code, none.out, dead in none.err, "holds no sample" in none.err) == (2, "", True, True)
 
 
 def test_a_site_that_fails_for_long_does_not_keep_the_sample_from_being_drawn(web: LoopbackWeb, tmp_path: Path) -> None:
@@ -109,15 +96,6 @@ def test_what_has_not_answered_is_counted_and_bounds_shares_and_totals(partly: S
     assert "8 to 10" in told
 
 
-def test_a_run_cut_short_has_no_sample_yet(web: LoopbackWeb, store: Sampled) -> None:
-    web.sites["a.test"] = UNREACHED
-    assert "No sample yet" in store.run("--sample", "5", "--max-time", "1").out
-    assert store.draws() == []
-    none = store.ask("sample")
-    assert (none.code, none.out) == (2, "")
-    assert "holds no sample" in none.err
-
-
 # --- limits on pages ------------------------------------------------------------------------------
 
 
@@ -162,21 +140,6 @@ def test_a_blocked_site_is_left_out_and_drawn_once_it_is_unblocked(web: Loopback
     left = earlier - store.drawn()
     assert len(left) == (web.url("c.test", "/far") in store.drawn()), "only b.test links to it; it displaces one URL"
     assert asked(web) <= urls(web, NEARER) | store.drawn() | left
-
-
-def test_what_is_blocked_after_the_draw_counts_in_no_estimate(web: LoopbackWeb, store: Sampled) -> None:
-    store.crawl("--sample", "1000", "--max-depth", "2")
-    store.change(
-        "UPDATE url SET state = 'excluded', reason_code = 'blocked', reason = 'blocked by the operator' "
-        "WHERE id IN (SELECT url_id FROM samples WHERE site LIKE '%b.test%' AND state = 'failed')"
-    )
-    assert "5 URLs of it blocked by the operator" in store.ask("sample").out
-    said = store.sample()
-    found = by_what(said)
-    assert said["blocked"] == 5
-    assert found["answer 404"]["units"] == found["answer 200"]["units"] == 3 * LEAVES - 5
-    assert found["disallowed by robots.txt"]["units"] == 3 * FRAME - 5
-    assert "answer none" not in found
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from crawler.sampling.draw import draw
 from crawler.sampling.survey import DrawnUrls, drawn_of
 from crawler.settings.stores import existing_store
 from tests.sampled import FRAME, SITES, Sampled, site, three_sites
+from tests.survey_designs import r
 
 pytestmark = pytest.mark.slow
 
@@ -57,19 +57,33 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield store.db
 
 
-def appendix(crawled: Path, folder: Path, design: str) -> Path:
-    """The appendix of a sample that is drawn from a copy of the store."""
-    db = Path(shutil.copy(crawled, folder / "s.db"))
+@pytest.fixture(scope="module")
+def appendices(crawled: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The appendix of a sample with each design, drawn from a copy of the store."""
 
-    async def made() -> None:
+    async def made(design: str) -> Path:
+        folder = tmp_path_factory.mktemp("appendix")
+        db = shutil.copy(crawled, folder / "s.db")
         async with existing_store(store_at(str(db)), read_only=False) as store:
             await draw(store, DESIGNS[design], 2, None, NOW)
         async with existing_store(store_at(str(db))) as store:
             await write_appendix(store, folder / "appendix", Study(), now=NOW)
+        return folder / "appendix"
 
-    asyncio.run(made())
-    assert [fault for check in check_appendix(folder / "appendix") for fault in check.faults] == []
-    return folder / "appendix"
+    return {design: asyncio.run(made(design)) for design in DESIGNS}
+
+
+@pytest.fixture(scope="module")
+def printed_by_r(appendices: dict[str, Path]) -> dict[str, str]:
+    """What the programs for R print. One process executes all: loading the package takes seconds."""
+    programs = (f"cat('==\\n'); setwd('{folder}'); source('recipe.R')" for folder in appendices.values())
+    _, *parts = r("\n".join(programs)).split("==\n")
+    return dict(zip(appendices, parts, strict=True))
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_check_finds_no_fault(appendices: dict[str, Path], design: str) -> None:
+    assert [fault for check in check_appendix(appendices[design]) for fault in check.faults] == []
 
 
 def estimates(folder: Path) -> dict[str, tuple[float, float]]:
@@ -98,25 +112,9 @@ def linearised_errors(folder: Path) -> list[float]:
     return errors
 
 
-def run(folder: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
-    assert not done.returncode, done.stderr
-    return done.stdout
-
-
-@cache
-def has_survey() -> bool:
-    if shutil.which("Rscript") is None:
-        return False
-    return not subprocess.run(["Rscript", "-e", "library(survey)"], capture_output=True, check=False).returncode
-
-
 @pytest.mark.parametrize("design", DESIGNS)
-def test_r_gives_the_estimates_again(crawled: Path, tmp_path: Path, design: str) -> None:
-    if not has_survey():
-        pytest.skip("R or its package survey is not installed")
-    folder = appendix(crawled, tmp_path, design)
-    printed = run(folder, "Rscript", "recipe.R")
+def test_r_gives_the_estimates_again(appendices: dict[str, Path], printed_by_r: dict[str, str], design: str) -> None:
+    folder, printed = appendices[design], printed_by_r[design]
     lines = re.findall(r"^(?:disallowed by robots.txt\t|size\t|disallowed +)(\S+)\s+(\S+)$", printed, re.M)
     found = [(float(value), float(error)) for value, error in lines]
     assert len(found) == 3
@@ -128,11 +126,12 @@ def test_r_gives_the_estimates_again(crawled: Path, tmp_path: Path, design: str)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_svy_gives_the_estimates_again(crawled: Path, tmp_path: Path, design: str) -> None:
+def test_svy_gives_the_estimates_again(appendices: dict[str, Path], design: str) -> None:
     if find_spec("svy") is None:
         pytest.skip("the package svy is not installed")
-    folder = appendix(crawled, tmp_path, design)
-    lines = [line.split("\t") for line in run(folder, sys.executable, "recipe.py").splitlines()]
+    folder = appendices[design]
+    printed = subprocess.check_output([sys.executable, "recipe.py"], cwd=folder, text=True)
+    lines = [line.split("\t") for line in printed.splitlines()]
     assert "answer 200" in {name for name, *_ in lines}
     found = [line for line in lines if line[0] in ("disallowed by robots.txt", "size")]
     ours = [value for value, _ in estimates(folder).values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,20 @@ def estimates(db: Path, *options: str | Path) -> dict[tuple[str, str], dict[str,
     return {(each["what"], each["among"]): each for each in json.loads(ended.out)["estimates"]}
 
 
-@pytest.fixture
-def waves(loopback: LoopbackWeb, tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def loopback() -> Iterator[LoopbackWeb]:
+    with LoopbackWeb() as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def waves(loopback: LoopbackWeb, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The stores of two waves. In the second, each page but the start page has 40 bytes more."""
+    folder = tmp_path_factory.mktemp("waves")
     for name, more in (("first.db", 0), ("second.db", 40)):
         publish(loopback, more=more)
-        draw(loopback, tmp_path / name)
-    return tmp_path / "first.db", tmp_path / "second.db"
+        draw(loopback, folder / name)
+    return folder / "first.db", folder / "second.db"
 
 
 def test_variables_are_estimated_overall_and_by_site(waves: tuple[Path, Path], loopback: LoopbackWeb) -> None:
@@ -124,7 +132,7 @@ def test_another_sample_is_no_earlier_wave(waves: tuple[Path, Path], loopback: L
     other = tmp_path / "other.db"
     publish(loopback, more=0)
     here("run", loopback.url("a.test"), "--sample", "3", "--max-depth", "1", *LOOPBACK, "--db", other,
-         "--config", tmp_path / "c.toml")  # fmt: skip
+         "--config", waves[0].with_name("c.toml"))  # fmt: skip
     ended = here("sample", "--db", waves[1], "--since", other)
     assert ended.code == 2
     assert "another sample" in ended.err
@@ -158,10 +166,10 @@ def test_hand_codes_and_functions_are_variables_everywhere(waves: tuple[Path, Pa
     (tmp_path / "study.toml").write_text(study)
     assert here("export", "appendix", folder, "--db", db, "--study", tmp_path / "study.toml").code == 0
     assert (folder / "variables" / "topic.csv").read_bytes() == codes.read_bytes()
-    assert here("audit", "--appendix", folder).code == 0
+    assert here("audit", folder).code == 0
     changed = folder / "variables" / "topic.csv"
     changed.write_text(changed.read_text().replace("news", "blog", 1))
-    assert "and the hand codes say blog" in here("audit", "--appendix", folder).out
+    assert "and the hand codes say blog" in here("audit", folder).out
 
 
 def test_parts_may_be_of_a_column_or_of_a_file_of_sites(waves: tuple[Path, Path], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,39 +39,24 @@ def sites(web: LoopbackWeb) -> dict[str, Site]:
     return {"a.test": a_test, "b.test": {"/": Page("<title>Parser</title><p>Parsers take tokens from a lexer.")}}
 
 
-@pytest.fixture(scope="module", params=["sqlite"])  # the index is the same beside either database
-def dialect(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def unindexed(
-    dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def unindexed(web: LoopbackWeb, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A crawl of both sites. No test writes to it."""
-    return crawled(dialect, web, request, tmp_path_factory)
+    return crawled(web, tmp_path_factory.mktemp("crawl"))
 
 
 @pytest.fixture(scope="module")
-def db(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+def db(unindexed: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The same crawl with an index. No test writes to it."""
-    db = crawled(dialect, web, request, tmp_path_factory)
-    assert json.loads(here("index", "--db", db, "--json").out) == {
-        "pages": 3,
-        "changed": 3,
-        "removed": 0,
-        "unread": 0,
-    }
+    db = str(shutil.copy(unindexed, tmp_path_factory.mktemp("indexed")))
+    made = {"pages": 3, "changed": 3, "removed": 0, "unread": 0}
+    assert json.loads(here("index", "--db", db, "--json").out) == made
     return db
 
 
-def crawled(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> str:
-    folder = folders.mktemp("crawl")
+def crawled(web: LoopbackWeb, folder: Path, db: str = "") -> str:
     (folder / "c.toml").write_text(HASTY)
-    db = str(folder / "c.db")
-    if dialect == "postgres":
-        cluster: Cluster = request.getfixturevalue("postgres")
-        db = cluster.make_store()
+    db = db or str(folder / "c.db")
     seeds = web.url("a.test"), web.url("b.test")
     ended = here("run", *seeds, "--config", folder / "c.toml", *LOOPBACK, "--db", db)
     assert ended.code == 0, ended
@@ -151,7 +137,7 @@ def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None
         (["search", "--db", "none.db", "--", "-word"], "no such store"),
         (["search", "-word"], "come after `--`"),
         (["search", "word", "--limit", "0"], "--limit"),
-        (["search", "word"], ": no such search index; `crawler index --db "),
+        (["search", "word"], ": no such search index; `crawler refresh-search --db "),
         (["search", "word", "--db", "none.db"], "no such store"),
         (["index", "--db", "none.db"], "no such store"),
     ],
@@ -167,17 +153,12 @@ def test_wrong_usage_is_one_clear_line(
     assert not (tmp_path / "none.db").exists()
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"], indirect=True)
 def test_refresh_computes_what_is_not_up_to_date(
-    dialect: str,
-    web: LoopbackWeb,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    web: LoopbackWeb, postgres: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Beside PostgreSQL; tests/unit/search/test_refresh.py has it beside SQLite."""
     monkeypatch.chdir(tmp_path)  # where the index of a database is
-    db = crawled(dialect, web, request, tmp_path_factory)
+    db = crawled(web, tmp_path, postgres.make_store())
     assert here("index", "--db", db).code == 0
     done = json.loads(here("refresh-search", "--db", db, "--json").out)
     assert done["index"] == {"pages": 3, "changed": 0, "removed": 0, "unread": 0}, "it has the ranks"

@@ -41,10 +41,10 @@ class SearchPage:
             connection.close()
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with an index of 25 pages about needles, the first of which is written by a stranger with bad intent."""
-    path = tmp_path / "crawl.db"
+    path = tmp_path_factory.mktemp("served") / "crawl.db"
 
     async def fill() -> None:
         async with crawled(str(path)) as crawl:
@@ -55,20 +55,26 @@ def db(tmp_path: Path) -> Path:
             }
             text = evil.replace("<", "&lt;")
             pages[f"{A}/evil"] = Said(f"<h1 id='&quot;&gt;{quote(evil)}'>{text}</h1><p>thread {text}", evil + "thread")
-            await crawl.visit(pages)
-            await crawl.index()
+            await crawl.indexed(pages)
 
     asyncio.run(fill())
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(db: Path) -> Iterator[SearchPage]:
+    """One server for all tests, which only reads the store and ends when it is told to."""
+    before = db.read_bytes()
     shown = SearchPage(db, "--title", "Our <manuals>", "--base-url", "https://search.example/find/")
-    yield shown
-    if shown.process.poll() is None:
-        shown.process.kill()
-    shown.process.communicate()
+    try:
+        yield shown
+        shown.process.send_signal(signal.SIGTERM)
+        assert finish(shown.process).code == 0
+    finally:
+        if shown.process.poll() is None:
+            shown.process.kill()
+            shown.process.communicate()
+    assert db.read_bytes() == before
 
 
 def test_a_page_that_needs_no_script_and_trusts_no_host(page: SearchPage) -> None:
@@ -119,13 +125,9 @@ def test_the_opensearch_description_names_the_address_of_the_users(page: SearchP
     assert root.find(f"{name}Url").attrib["template"] == "https://search.example/find/?q={searchTerms}"  # type: ignore[union-attr]
 
 
-def test_it_only_reads(page: SearchPage, db: Path) -> None:
-    before = db.read_bytes()
+def test_it_only_reads(page: SearchPage) -> None:
     assert {page.ask("/?q=needle", method)[0] for method in ("POST", "PUT", "DELETE")} == {405}
     assert page.ask("/style.css")[0] == 404
-    page.process.send_signal(signal.SIGTERM)
-    assert finish(page.process).code == 0
-    assert db.read_bytes() == before
 
 
 @in_chromium

@@ -344,7 +344,7 @@ def test_every_command_that_reads_does_so_on_postgresql(
         ["status"], ["status", "--json"], ["why", url], ["audit"], ["rank"], ["report", str(tmp_path / "r.html")],
         ["export", "csv", str(tmp_path / "p.csv")], ["export", "graphml", str(tmp_path / "g.graphml")],
         ["export", "edges", str(tmp_path / "e"), "--table", "links_glued"],
-        ["export", "jsonl", str(tmp_path / "b.jsonl"), "--bodies", "--where", "depth > 0"],
+        ["export", "jsonl", str(tmp_path / "b.jsonl"), "--add", "body", "--where", "depth > 0"],
         ["export", "sitemap", str(tmp_path / "s.xml")], ["export", "warc", str(tmp_path / "w.warc")],
         ["export", "wacz", str(tmp_path / "w.wacz")], ["index"], ["search", "page"], ["hint", url],
     ):  # fmt: skip

@@ -3,9 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.model import Reading
 from crawler.robots.fields import KNOWN_FIELDS
-from crawler.robots.readings import read
 from crawler.robots.text import RobotsFile, parse, whole_lines
 
 FIELDS = [b"User-agent", b"disallow", b"Host", b"Crawl-delay", b"Request-rate", b"Sitemap", b"Mobile-agent-server"]
@@ -40,20 +38,6 @@ def test_the_limits_hold_for_any_bytes(body: bytes, max_bytes: int) -> None:
     assert file.truncated or [line for line in parse(body).lines if line.field in KNOWN_FIELDS] == [
         line for line in file.lines if line.field in KNOWN_FIELDS
     ]
-
-
-@given(BODIES, st.sampled_from(list(Reading)), st.text(st.sampled_from("/a%2Ff?*$."), max_size=12))
-@example(b"disallow*", Reading.STRICT, "")  # without a colon
-def test_any_bytes_can_be_read_and_asked(body: bytes, reading: Reading, tail: str) -> None:
-    file = parse(body)
-    rules = read(file, token="a", reading=reading, site="http://a.ru")
-    verdict = rules.verdict("/" + tail)
-    texts = [line.shown for line in (*file.lines, *file.meant) if line.number == verdict.line]
-    assert verdict.line is None or any(map(verdict.text.startswith, texts))
-    assert verdict.allowed or verdict.line is not None
-    assert verdict.text.isprintable()
-    assert rules.crawl_delay_s is None or 0 <= rules.crawl_delay_s <= 1e9
-    rules.agent_server("/" + tail)
 
 
 @given(

@@ -30,7 +30,6 @@ class OldServer:
     max_query_span: str = "30-day"
     takes_post: bool = True
     silent: bool = False  # takes requests of the CGI, does what they ask, and never answers
-    authentifier: str = "none"
     cgi_url: str = ""  # printed in place of its own
     instead: Callable[[dict[str, str]], Answer | None] = lambda form: None  # what its CGI answers to a form instead
     robots_known: dict[str, dict[str, str]] = field(default_factory=dict)  # by address
@@ -96,7 +95,7 @@ class OldServer:
     def _info(self) -> str:
         cgi = self.cgi_url or self.base + self.cgi
         return (
-            f"rup-cgi: {cgi}\r\nAUTHENTIFIER: {self.authentifier}\r\nX-Motd: hello\r\n"
+            f"rup-cgi: {cgi}\r\nAUTHENTIFIER: none\r\nX-Motd: hello\r\n"
             f"Latency: minute, hour,\r\n  day, fortnight\r\nExclude: .*\r\nIncludeOnly: .*\r\n"
             + (f"MaxQuerySpan: {self.max_query_span}\r\n" if self.max_query_span else "")
         )

@@ -135,14 +135,14 @@ class Crawler:
             self._worker.stop(RunEnd(EndCode.SIGNAL, "SIGTERM"))
 
 
-def killed_at(name: str, key: str, times: int = 1) -> Fault:
+def killed_at(name: str, key: str) -> Fault:
     """A fault: the process dies before the call ``name`` of an object whose key contains ``key``, and stays dead."""
-    seen = 0
+    is_dead = False
 
     def fault(called: str, of: str) -> None:
-        nonlocal seen
-        seen += seen < times and called == name and key in of
-        if seen >= times:
+        nonlocal is_dead
+        is_dead = is_dead or (called == name and key in of)
+        if is_dead:
             raise Killed
 
     return fault

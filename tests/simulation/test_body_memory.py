@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from crawler.demo.pages import Page
@@ -18,10 +17,6 @@ class Memory(BodyMemory):
     def __init__(self) -> None:
         super().__init__()
         self.released: set[str] = set()
-        self.is_connected = False
-
-    def on_wait(self, body_waits: Callable[[str], None]) -> None:
-        self.is_connected = True
 
     def release(self, group: str) -> None:
         self.released.add(group)
@@ -36,4 +31,4 @@ def test_the_engine_releases_the_memory_of_each_group(db_path: Path) -> None:
             await run.run()
 
     run_virtual(main)
-    assert (memory.is_connected, memory.released) == (True, {"a.test"})
+    assert memory.released == {"a.test"}

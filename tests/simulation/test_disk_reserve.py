@@ -31,6 +31,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite import store as sqlite_store
 from crawler.store.sqlite.store import SqliteStore
+from crawler.store.statements import Database
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -203,9 +204,9 @@ def test_a_write_that_fails_while_the_crawl_pauses_is_made_when_there_is_room(
     make_transaction = sqlite_store.transaction
 
     @asynccontextmanager
-    async def limited(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
+    async def limited(db: Database) -> AsyncIterator[None]:
         full = StoreFull("database or disk is full")
-        async with make_transaction(db, path):
+        async with make_transaction(db):
             yield
             if not disk.free:
                 raise full
@@ -310,6 +311,5 @@ async def test_a_full_disk_is_told_from_other_failures(tmp_path: Path) -> None:
     async with aiosqlite.connect(tmp_path / "a.db", isolation_level=None) as db:
         await db.execute("CREATE TABLE t (x)")
         await db.execute("PRAGMA max_page_count = 3")
-        with pytest.raises(StoreFull, match="make room"):
-            async with sqlite_store.transaction(db, tmp_path / "a.db"):
-                await db.execute("INSERT INTO t VALUES (zeroblob(100000))")
+        with pytest.raises(StoreFull, match="make room"), sqlite_store.write_errors(tmp_path / "a.db"):
+            await db.execute("INSERT INTO t VALUES (zeroblob(100000))")

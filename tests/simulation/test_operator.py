@@ -24,9 +24,9 @@ from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.sampling import draw as survey_draw
+from crawler.store.open import give_order_to_file
 from crawler.store.rows import Beat
 from crawler.store.sql.control import Control
-from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.test_redirected_robots import violations
@@ -61,7 +61,7 @@ class Operator:
 
     async def ask(self, command: Command, name: str = "") -> None:
         if self.store is None:
-            await give_order(self.path, command, name, self.clock)
+            await give_order_to_file(str(self.path), command, name, self.clock)
             return
         await self.store.control.give(command, name, self.clock)
 

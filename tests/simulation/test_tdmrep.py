@@ -60,7 +60,7 @@ def test_the_file_is_requested_once_after_robots_txt_and_speaks_for_pages_that_a
     assert paths[:3] == ["/robots.txt", TDMREP, "/"]
     assert paths.count(TDMREP) == 1
     assert stated == [
-        ("http://a.test/closed/1", "tdm", "n", "tdmrep.json", 1),
+        ("http://a.test/closed/1", "tdm", "n", "tdmrep.json", None),
         ("http://a.test/closed/free", "tdm", "y", "META", None),
     ]
 

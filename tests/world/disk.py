@@ -25,7 +25,7 @@ _CALL_S, _SLOW_CALL_S = 0.001, 0.05
 #: How often a call that waits for the lock of another connection is repeated, and for how long: longer than a process
 #: stalls in a transaction. PostgreSQL, which several workers need, lets a call wait for a lock without end.
 _BUSY_EVERY_S, _BUSY_FOR_S = 0.01, 600.0
-_WRITES = ("INSERT", "UPDATE", "DELETE", "COMMIT", "REPLACE", "CREATE")
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE")
 
 _Call = tuple[asyncio.Future[Any], Callable[[], Any], float]
 
@@ -177,7 +177,9 @@ def _with_waiting(function: Callable[[], Any]) -> Callable[[], Any]:
 def _is_write(function: Callable[[], Any]) -> bool:
     if not isinstance(function, partial) or not function.args:
         return False
-    sql = str(function.args[0]).lstrip()
+    if not isinstance(function.args[0], str):
+        return True  # a transaction as a whole
+    sql = function.args[0].lstrip()
     return sql.startswith(_WRITES) or (sql.startswith("WITH") and ("INSERT" in sql or "UPDATE" in sql))
 
 

@@ -153,9 +153,11 @@ class Process:
         context.run(DISK.set, self.disk)
         task = asyncio.get_running_loop().create_task(self._work(), context=context)
         killed = asyncio.create_task(self._killed.wait())
-        await asyncio.wait([task, killed], return_when=asyncio.FIRST_COMPLETED)
-        killed.cancel()
-        await self._bury([task])
+        try:
+            await asyncio.wait([task, killed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            killed.cancel()
+            await self._bury([task])
         if self._killed.is_set():
             if not task.cancelled():
                 task.exception()  # whatever the dead process met

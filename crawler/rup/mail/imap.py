@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +26,7 @@ from crawler.url import is_loopback
 
 PASSWORD = "CRAWLER_IMAP_PASSWORD"
 
-_AT_ONCE, _BYTES_AT_ONCE = 200, 32 * 2**20
 _TIMEOUT_S = 60.0
-_SIZE = re.compile(rb"\bUID (\d+)\b.*\bRFC822\.SIZE (\d+)|\bRFC822\.SIZE (\d+)\b.*\bUID (\d+)")
 _PLAIN = re.compile(r"[^\s\x00-\x1f\x7f\"\\(){%*]+")
 
 
@@ -114,38 +112,19 @@ class ImapBox:
                 await self._client.logout()
             transport.close()
 
-    async def waiting(self) -> Sequence[RawMail]:
-        """Unseen mails, oldest first."""
+    async def waiting(self) -> AsyncGenerator[RawMail, None]:
+        """Yield unseen mails, oldest first. Reading one leaves it unseen."""
         found = await self._do("look for mail", self._client.uid_search("UNSEEN", charset=None))
-        uids = sorted({int(word) for line in found[:1] for word in line.split() if word.isdigit()})[:_AT_ONCE]
-        if not uids:
-            return []
-        sizes = await self._sizes(uids)
-        letters: list[RawMail] = []
-        left = _BYTES_AT_ONCE
-        for uid in uids:
-            size = sizes.get(uid, 0)
-            if size > MAX_MAIL_BYTES:
-                letters.append(RawMail(str(uid), None))
-            elif size <= left or not letters:
-                letters.append(RawMail(str(uid), await self._read(uid)))
-                left -= size
-        return letters
-
-    async def _sizes(self, uids: list[int]) -> dict[int, int]:
-        lines = await self._do("look for mail", self._client.uid("fetch", _set(uids), "(UID RFC822.SIZE)"))
-        found = (_SIZE.search(line) for line in lines)
-        return {int(match[1] or match[4]): int(match[2] or match[3]) for match in found if match}
-
-    async def _read(self, uid: int) -> bytes:
-        """The content of a mail. The mail stays unseen."""
-        lines = await self._do("read mail", self._client.uid("fetch", str(uid), "(BODY.PEEK[])"))
-        return next((bytes(line) for line in lines if isinstance(line, bytearray)), b"")
+        for uid in sorted({int(word) for line in found[:1] for word in line.split() if word.isdigit()}):
+            part = f"(BODY.PEEK[]<0.{MAX_MAIL_BYTES + 1}>)"
+            lines = await self._do("read mail", self._client.uid("fetch", str(uid), part))
+            octets = next((bytes(line) for line in lines if isinstance(line, bytearray)), b"")
+            yield RawMail(str(uid), octets if len(octets) <= MAX_MAIL_BYTES else None)
 
     async def done(self, letters: Sequence[RawMail]) -> None:
         """Flag mails as seen."""
-        uids = [int(letter.name) for letter in letters]
-        await self._do("flag mail as seen", self._client.uid("store", _set(uids), "+FLAGS.SILENT", r"(\Seen)"))
+        uids = ",".join(letter.name for letter in letters)
+        await self._do("flag mail as seen", self._client.uid("store", uids, "+FLAGS.SILENT", r"(\Seen)"))
 
     async def _do(self, what: str, answer: Any) -> list[bytes]:
         """The lines of an answer. Raises :class:`MailError` if the answer is not OK."""
@@ -162,7 +141,3 @@ class ImapBox:
             why = b" ".join(lines[-1:]).decode("ascii", "replace")
             raise MailError(f"{self._folder}: cannot {what}: {why[:200]}")
         return lines
-
-
-def _set(uids: Sequence[int]) -> str:
-    return ",".join(map(str, uids))

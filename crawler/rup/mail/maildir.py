@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from crawler.errors import Argument, UsageError
 from crawler.rup.protocol.mail import MAX_MAIL_BYTES
 from crawler.rup.protocol.subscription import RawMail
-
-_AT_ONCE, _BYTES_AT_ONCE = 200, 32 * 2**20
 
 
 class Maildir:
@@ -31,24 +29,14 @@ class Maildir:
             if not os.access(each, os.W_OK | os.X_OK):
                 raise UsageError(option, f": {each} is not writable, and read mails move there")
 
-    async def waiting(self) -> Sequence[RawMail]:
-        """Unread mails, oldest first by the names from their delivery."""
-        return await asyncio.to_thread(self._waiting)
-
-    def _waiting(self) -> list[RawMail]:
+    async def waiting(self) -> AsyncGenerator[RawMail, None]:
+        """Yield unread mails, oldest first by the names from their delivery."""
         try:
-            names = sorted(name for name in os.listdir(self._new) if not name.startswith("."))
-            letters: list[RawMail] = []
-            size = 0
-            for name in names:
-                if len(letters) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
-                    break
-                if (letter := self._read(name)) is not None:
-                    letters.append(letter)
-                    size += len(letter.octets or b"")
+            for name in sorted(await asyncio.to_thread(os.listdir, self._new)):
+                if not name.startswith(".") and (letter := await asyncio.to_thread(self._read, name)) is not None:
+                    yield letter
         except OSError as error:
             raise UsageError(f"{error.filename or self._new}: cannot be read: {error.strerror}") from None
-        return letters
 
     def _read(self, name: str) -> RawMail | None:
         """``None`` for anything but a mail: folders, links, pipes, and files that another program has moved."""

@@ -7,7 +7,6 @@ password.
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 
 import aiosmtplib
@@ -16,6 +15,7 @@ from crawler.terminal_text import shown
 
 _TIMEOUT_S = 60.0
 _SMTPS_PORT = 465
+_FAILURES = (aiosmtplib.SMTPException, OSError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,17 @@ Outcome = Sent | Refused | Later
 class SmtpMailer:
     """Sends mails one after the other over one connection, which it opens when needed. Close it when idle."""
 
-    def __init__(self, host: str, port: int, *, user: str | None = None, password: str | None = None) -> None:
+    def __init__(self, host: str, port: int, *, login: tuple[str, str] | None = None) -> None:
+        """``login``: user and password."""
         self._address = (host, port)
-        self._login = (user, password) if user is not None and password is not None else None
+        self._login = login
         self._connection: aiosmtplib.SMTP | None = None
 
     async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome:
         """Send one mail of ``octets``. Raises nothing but cancellation."""
         try:
             connection = await self._connected()
-        except (aiosmtplib.SMTPException, OSError, ssl.SSLError, ValueError) as error:
+        except _FAILURES as error:
             await self.close()
             return Later(_said(error), reached=False)
         try:
@@ -64,7 +65,7 @@ class SmtpMailer:
             return _refusal(error)
         except aiosmtplib.SMTPResponseException as error:
             return Later(_said(error), reached=True)
-        except (aiosmtplib.SMTPException, OSError, ssl.SSLError, ValueError) as error:
+        except _FAILURES as error:
             await self.close()
             return Later(_said(error), reached=False)
         return Sent()

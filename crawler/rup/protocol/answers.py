@@ -22,49 +22,32 @@ _NUMBER = re.compile(r"\bSequenceNumber[ \t]*+[:=][ \t]*+(\d{1,15})(?!\d)", re.I
 def page(title: str, content: str) -> str:
     """Write an HTML document that shows ``content``, a plain text with its lines."""
     text = html.escape(content.rstrip("\n"), quote=False)
-    return (
-        f"<!DOCTYPE html>\n<html>\n<head><title>{html.escape(title)}</title></head>\n<body>\n<pre>\n"
-        f"{text}\n</pre>\n</body>\n</html>\n"
-    )
+    return _document(title, f"<pre>\n{text}\n</pre>")
 
 
 def leave_page() -> str:
     """Write an HTML document with a button that ends the reports: the button sends a POST to the same URL."""
     name, value = ONE_CLICK
-    return (
-        "<!DOCTYPE html>\n<html>\n<head><title>Stop the reports?</title></head>\n<body>\n"
-        "<p>This site mails reports of its changes to your address.</p>\n"
-        f'<form method="post"><button name="{name}" value="{value}">Stop the reports</button></form>\n'
-        "</body>\n</html>\n"
-    )
+    form = f'<form method="post"><button name="{name}" value="{value}">Stop the reports</button></form>'
+    return _document("Stop the reports?", f"<p>This site mails reports of its changes to your address.</p>\n{form}")
 
 
-def key_line(key: str) -> str:
-    """The line of an answer to Register."""
-    return f"RegistrationKey: {key}"
-
-
-def expected_line(*, mailed: bool) -> str:
-    """Say what a robot must do after Register to keep its registration.
-
-    ``mailed``: its address has received a report before.
-    """
-    when = "now: this address has received a report before" if mailed else "when the first report has arrived"
-    return f"Send GetSequenceNumber with this key and your address {when}. Otherwise no more reports follow."
-
-
-def sequence_number_line(number: int) -> str:
-    """The line of an answer to GetSequenceNumber."""
-    return f"SequenceNumber={number}"
+def _document(title: str, body: str) -> str:
+    head = f"<head><title>{html.escape(title)}</title></head>"
+    return f"<!DOCTYPE html>\n<html>\n{head}\n<body>\n{body}\n</body>\n</html>\n"
 
 
 def read_key(body: bytes) -> str | None:
     """The registration key in an answer to Register; ``None`` if it has none."""
-    match = _KEY.search(unwrap(decode(body[:MAX_BYTES])))
-    return match[1] if match else None
+    return _read(_KEY, body)
 
 
 def read_sequence_number(body: bytes) -> int | None:
     """The sequence number in an answer to GetSequenceNumber; ``None`` if it has none."""
-    match = _NUMBER.search(unwrap(decode(body[:MAX_BYTES])))
-    return int(match[1]) if match else None
+    number = _read(_NUMBER, body)
+    return None if number is None else int(number)
+
+
+def _read(line: re.Pattern[str], body: bytes) -> str | None:
+    match = line.search(unwrap(decode(body[:MAX_BYTES])))
+    return match[1] if match else None

@@ -1,7 +1,7 @@
 """Requests of a robot as fields of a form, in both directions (Internet-Draft of 1998, 3.1.2 and 3.3).
 
-:data:`RupRequest` is the closed sum of all requests. :func:`write_form` turns a request into (name, value) pairs, and
-:func:`read_form` turns such pairs into a request.
+Each request is a struct whose field names are those of the form; msgspec converts it. :func:`write_form` turns a
+request into (name, value) pairs, and :func:`read_form` turns such pairs into a request.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 from email.message import Message
 from typing import Self
 
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
+
 from crawler.rup.protocol.multipart import content_of, short_header, split_head, split_parts
 from crawler.rup.protocol.units import Span, read_span
 from crawler.terminal_text import shown
 
-#: Limits on a form: characters of a value, number of fields, characters of a key or token.
+#: Limits on a form: characters of a value, number of fields.
 MAX_VALUE_CHARS = 20_000
 MAX_FIELDS = 50
-MAX_KEY_CHARS = 200
 
 #: The field that a mail program sends if its user unsubscribes from a list (RFC 8058, 3.2).
 ONE_CLICK = ("List-Unsubscribe", "One-Click")
@@ -31,16 +33,25 @@ _ADDRESS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"latency": "Latency", "exclude": "Exclude", "include_only": "IncludeOnly"},
+):
     """The wishes of a robot: the contents of its reports, and their frequency.
 
-    ``None``: the request does not say; an empty tuple: no patterns.
+    ``None``: the request does not say; an empty tuple: no patterns. One of the lists may have patterns, not both.
     """
 
     latency: Span | None = None
     exclude: tuple[str, ...] | None = None
     include_only: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.exclude and self.include_only:
+            raise ValueError("a request may have Exclude or IncludeOnly, not both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +78,23 @@ class Agreement:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(Preferences, frozen=True, rename={"email": "RobotEmail"}):
     """A request for reports to ``email``."""
 
     email: str
-    preferences: Preferences = Preferences()
 
 
-@dataclass(frozen=True, slots=True)
-class Unregister:
+_SIGNED = {"key": "RegistrationKey", "email": "RegisteredRobotEmail"}
+
+
+class Unregister(Struct, frozen=True, rename=_SIGNED):
     """A request for no more reports."""
 
     key: str
     email: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModifyPreferences:
+class ModifyPreferences(Preferences, frozen=True, rename=_SIGNED | {"new_email": "RobotEmail"}):
     """A change of preferences.
 
     ``new_email`` is the address for future reports; ``None`` leaves the address as it is.
@@ -93,36 +103,38 @@ class ModifyPreferences:
     key: str
     email: str
     new_email: str | None = None
-    preferences: Preferences = Preferences()
 
 
-@dataclass(frozen=True, slots=True)
-class GetSequenceNumber:
+class GetSequenceNumber(Struct, frozen=True, rename=_SIGNED):
     """A request for the number of the last report to this robot."""
 
     key: str
     email: str
 
 
-@dataclass(frozen=True, slots=True)
-class GetIndex:
+class GetIndex(Struct, frozen=True, rename={"span": "Span"}):
     """A request for all changes of the last ``span``; it needs no registration."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True, omit_defaults=True, rename={"token": "Token", "button": ONE_CLICK[0]}):
     """A request for no more mail, by the link in a mail.
 
-    Not in the draft. ``sure``: somebody pressed the button (RFC 8058). A scanner of mail follows the link only.
+    Not in the draft. If somebody pressed the button, ``button`` says so (RFC 8058). A scanner of mail follows the link
+    only.
     """
 
     token: str
-    sure: bool = False
+    button: str = ""
+
+    @property
+    def is_sure(self) -> bool:
+        return self.button == ONE_CLICK[1]
 
 
 RupRequest = Register | Unregister | ModifyPreferences | GetSequenceNumber | GetIndex | Leave
+_KINDS = {kind.__name__.lower(): kind for kind in RupRequest.__args__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,32 +154,14 @@ def is_address(text: str) -> bool:
 
 
 def write_form(asked: RupRequest) -> tuple[tuple[str, str], ...]:
-    """The fields in the order of the draft."""
-    match asked:
-        case Register(email, preferences):
-            return (("Action", "Register"), ("RobotEmail", email), *_preference_fields(preferences))
-        case ModifyPreferences(key, email, new_email, preferences):
-            moved = (("RobotEmail", new_email),) if new_email is not None else ()
-            return (*_signed("ModifyPreferences", key, email), *moved, *_preference_fields(preferences))
-        case GetIndex(span):
-            return (("Action", "GetIndex"), ("Span", str(span)))
-        case Leave(token, sure):
-            return (("Action", "Leave"), ("Token", token), *((ONE_CLICK,) if sure else ()))
-        case Unregister(key, email) | GetSequenceNumber(key, email):
-            return _signed(type(asked).__name__, key, email)
-
-
-def _signed(action: str, key: str, email: str) -> tuple[tuple[str, str], ...]:
-    return (("Action", action), ("RegistrationKey", key), ("RegisteredRobotEmail", email))
-
-
-def _preference_fields(preferences: Preferences) -> tuple[tuple[str, str], ...]:
-    fields = [
-        ("Latency", None if preferences.latency is None else str(preferences.latency)),
-        ("Exclude", None if preferences.exclude is None else " ".join(preferences.exclude)),
-        ("IncludeOnly", None if preferences.include_only is None else " ".join(preferences.include_only)),
-    ]
-    return tuple((name, value) for name, value in fields if value is not None)
+    """The fields, the action first. Preferences that the request does not name are left out."""
+    values = zip(asked.__struct_encode_fields__, asdict(asked).values(), strict=True)
+    texts = (
+        (name, " ".join(value) if isinstance(value, tuple) else str(value))
+        for name, value in values
+        if value != "" and value is not None
+    )
+    return (("Action", type(asked).__name__), *texts)
 
 
 def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
@@ -188,12 +182,8 @@ def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
         name = short.get_param("name", header="content-disposition")
         decoded = None if short.get_filename() is not None else content_of(short, content)
         if isinstance(name, str) and decoded is not None:
-            fields.append((name[:MAX_KEY_CHARS], decoded.decode("utf-8", "replace")))
+            fields.append((name, decoded.decode("utf-8", "replace")))
     return fields
-
-
-class _Bad(Exception):
-    pass
 
 
 def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
@@ -204,26 +194,16 @@ def read_form(fields: Iterable[tuple[str, str]]) -> RupRequest | BadForm:
     try:
         form = _form(fields)
         action = form.get("action", "").strip()
-        match action.lower():
-            case "register":
-                return Register(_address(form, "RobotEmail"), _preferences(form))
-            case "unregister":
-                return Unregister(_key(form), _address(form, "RegisteredRobotEmail"))
-            case "modifypreferences":
-                moved = _address(form, "RobotEmail") if "robotemail" in form else None
-                return ModifyPreferences(_key(form), _address(form, "RegisteredRobotEmail"), moved, _preferences(form))
-            case "getsequencenumber":
-                return GetSequenceNumber(_key(form), _address(form, "RegisteredRobotEmail"))
-            case "getindex":
-                return GetIndex(_span(form, "Span"))
-            case "leave":
-                pressed = form.get(ONE_CLICK[0].lower(), "").strip().lower() == ONE_CLICK[1].lower()
-                return Leave(_required(form, "Token")[:MAX_KEY_CHARS], pressed)
-    except _Bad as bad:
-        return BadForm(400, str(bad))
-    if not action:
-        return BadForm(400, "Action is missing")
-    return BadForm(501, f"unknown Action: {shown(action, 40)}")
+        kind = _KINDS.get(action.lower())
+        if kind is None:
+            return BadForm(501, f"unknown Action: {shown(action, 40)}") if action else BadForm(400, "Action is missing")
+        names = (name for name in kind.__struct_encode_fields__ if name.lower() in form)
+        values = {name: _value(name, form[name.lower()].strip()) for name in names}
+        given = {name: value for name, value in values.items() if value != ""}
+        asked: RupRequest = convert(given, kind, from_attributes=True)
+        return asked
+    except (ValueError, ValidationError) as error:
+        return BadForm(400, str(error))
 
 
 def _form(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -231,47 +211,28 @@ def _form(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
     form: dict[str, str] = {}
     for number, (written, text) in enumerate(fields, 1):
         if number > MAX_FIELDS:
-            raise _Bad(f"more than {MAX_FIELDS} fields")
+            raise ValueError(f"more than {MAX_FIELDS} fields")
         name, value = written.strip().lower(), text
         if name in form:
             if name not in ("exclude", "includeonly"):
-                raise _Bad(f"the field {shown(name, 40)} occurs twice")
+                raise ValueError(f"the field {shown(name, 40)} occurs twice")
             value = f"{form[name]} {text}"
         if len(value) > MAX_VALUE_CHARS:
-            raise _Bad(f"the field {shown(name, 40)} is longer than {MAX_VALUE_CHARS} characters")
+            raise ValueError(f"the field {shown(name, 40)} is longer than {MAX_VALUE_CHARS} characters")
         form[name] = value
     return form
 
 
-def _required(form: dict[str, str], name: str) -> str:
-    value = form.get(name.lower(), "").strip()
-    if not value:
-        raise _Bad(f"{name} is missing")
-    return value
-
-
-def _address(form: dict[str, str], name: str) -> str:
-    value = _required(form, name)
-    if not is_address(value):
-        raise _Bad(f"{name} is not an e-mail address: {shown(value, 80)}")
-    return value
-
-
-def _key(form: dict[str, str]) -> str:
-    return _required(form, "RegistrationKey")[:MAX_KEY_CHARS]
-
-
-def _span(form: dict[str, str], name: str) -> Span:
-    value = _required(form, name)
-    span = read_span(value)
-    if span is None:
-        raise _Bad(f"{name} must be a number, a hyphen and a unit, such as 7-day, not {shown(value, 40)}")
-    return span
-
-
-def _preferences(form: dict[str, str]) -> Preferences:
-    """The preferences in a form. Both lists may be present, but one of them must be empty."""
-    exclude, include_only = (tuple(form[name].split()) if name in form else None for name in ("exclude", "includeonly"))
-    if exclude and include_only:
-        raise _Bad("a request may have Exclude or IncludeOnly, not both")
-    return Preferences(_span(form, "Latency") if form.get("latency", "").strip() else None, exclude, include_only)
+def _value(name: str, text: str) -> object:
+    """The value of a field. An empty text is no value, except for patterns. Raises :class:`ValueError`."""
+    match name:
+        case "Exclude" | "IncludeOnly":
+            return tuple(text.split())
+        case "Latency" | "Span" if text:
+            if (span := read_span(text)) is None:
+                raise ValueError(f"{name} must be a number, a hyphen and a unit, such as 7-day, not {shown(text, 40)}")
+            return span
+        case "RobotEmail" | "RegisteredRobotEmail" if text and not is_address(text):
+            raise ValueError(f"{name} is not an e-mail address: {shown(text, 80)}")
+        case _:
+            return text

@@ -114,8 +114,3 @@ def allows_patterns(offered: Iterable[str], wanted: Iterable[str]) -> bool:
     """Whether a server that lists the patterns ``offered`` allows a robot to use the patterns ``wanted``."""
     offers = set(offered)
     return ANY_PATTERN in offers or offers.issuperset(wanted)
-
-
-def on_same_site(info: RupInfo, url: str) -> bool:
-    """Whether the CGI is on the site of ``url``. On another site it could belong to anybody."""
-    return split(info.cgi).site == split(url).site

@@ -12,13 +12,10 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate
 
-from crawler.robots.http_dates import http_date
 from crawler.rup.protocol.forms import ONE_CLICK
 from crawler.rup.protocol.multipart import content_of, field_of, short_header, split_head, split_parts
 from crawler.rup.protocol.report import Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.wire import decode
-from crawler.sitemaps.dates import epoch_s
-from crawler.terminal_text import shown
 
 #: A mail of more bytes is not read.
 MAX_MAIL_BYTES = 12 * 2**20
@@ -46,12 +43,11 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedReport:
-    """The report in a received mail. Nothing in a mail is signed, so ``sender`` and ``date`` prove nothing."""
+    """The report in a received mail, and the fields that tell copies of it from other mails."""
 
     report: Report
-    sender: str  # the From field
     message_id: str
-    date: float | None  # the Date field, in seconds since the epoch
+    date: str
 
 
 def write_mail(mail: Mail) -> bytes:
@@ -83,14 +79,7 @@ def read_mail(octets: bytes) -> ReceivedReport | Unreadable:
     for text in _texts(octets, 0):
         found = read_report(text)
         if isinstance(found, Report):
-            date = field_of(head, "Date")
-            at = epoch_s(date.partition("(")[0].strip())  # without a comment
-            return ReceivedReport(
-                found,
-                sender=shown(field_of(head, "From")),
-                message_id=shown(field_of(head, "Message-ID")),
-                date=http_date(date) if at is None else at,
-            )
+            return ReceivedReport(found, field_of(head, "Message-ID"), field_of(head, "Date"))
         why = found
     return why
 

@@ -125,15 +125,11 @@ class Client:
     agent: str = ""
 
 
-def refuse(status: int, why: str) -> FormAnswer:
-    """An answer that says what is wrong."""
-    titles = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented", 503: "Service Unavailable"}
-    return FormAnswer(status, answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}"))
-
-
-def refuse_for_now(status: int, why: str, wait_s: float) -> FormAnswer:
+def refuse(status: int, why: str, wait_s: float | None = None) -> FormAnswer:
     """An answer that says what is wrong, and after how many seconds the robot may ask again."""
-    return replace(refuse(status, why), retry_after_s=int(wait_s) + 1)
+    titles = {400: "Bad Request", 429: "Too Many Requests", 501: "Not Implemented", 503: "Service Unavailable"}
+    html = answers.page(f"{status} {titles.get(status, 'Error')}", f"Error: {why}")
+    return FormAnswer(status, html, None if wait_s is None else int(wait_s) + 1)
 
 
 def ended(registration: Registration, *, left_at: float | None = None) -> Registration:
@@ -171,10 +167,10 @@ def decide(
             return _register(asked, known, client, offer, now, (new_key, new_token))
         case GetIndex():
             raise ValueError("GetIndex is answered by answer_index")
-        case Leave(_, sure):
+        case Leave():
             if found is None:  # a mail program may send the request twice
                 return _page("Unregistered", "This address receives no more reports."), ()
-            if not sure:
+            if not asked.is_sure:
                 return FormAnswer(200, answers.leave_page()), ()
             return _page("Unregistered", "Unregistered"), (ended(found, left_at=now),)
     # In constant time and with one answer for both errors: nobody may learn whether an address is registered.
@@ -186,47 +182,45 @@ def decide(
         case Unregister():
             return _page("Unregistered", "Unregistered"), (ended(found),)
         case GetSequenceNumber():
-            line = answers.sequence_number_line(max(0, found.sequence_number - known.unsent))
-            return _page("Sequence number", line), _changed(found, confirmed)
+            line = f"SequenceNumber={max(0, found.sequence_number - known.unsent)}"
+            return _page("Sequence number", line), () if confirmed == found else (confirmed,)
         case ModifyPreferences():
             return _modify(asked, confirmed, known.other, offer, now, new_token)
-
-
-def _changed(before: Registration, after: Registration) -> tuple[Registration, ...]:
-    return () if after == before else (after,)
 
 
 def _register(
     asked: Register, known: Known, client: Client, offer: ServerOffer, now: float, secrets: tuple[str, str]
 ) -> tuple[FormAnswer, tuple[Registration, ...]]:
     past, (key, token) = known.registration, secrets
-    wrong = _wrong(asked.preferences, offer)
+    wrong = _wrong(asked, offer)
     if wrong:
         return refuse(400, wrong), ()
     if past is not None and past.confirmed:
         return refuse(400, "this RobotEmail is already registered; Unregister needs its key"), ()
     is_registered = past is not None and not past.has_ended
     if not is_registered and known.registrations >= MAX_REGISTRATIONS:
-        return refuse_for_now(503, "too many robots are registered", FULL_S), ()
+        return refuse(503, "too many robots are registered", FULL_S), ()
     again = past is not None and is_registered and past.client == client.address
     if not again and known.registrations_of_client >= MAX_REGISTRATIONS_OF_CLIENT:
-        return refuse_for_now(503, "too many robots are registered from your network address", FULL_S), ()
+        return refuse(503, "too many robots are registered from your network address", FULL_S), ()
     registration = Registration(
         email=asked.email,
         key=key,
-        latency=asked.preferences.latency or offer.default_latency,
+        latency=asked.latency or offer.default_latency,
         registered_at=now,
         client=client.address,
         agent=client.agent,
-        exclude=asked.preferences.exclude or (),
-        include_only=asked.preferences.include_only or (),
+        exclude=asked.exclude or (),
+        include_only=asked.include_only or (),
         reported_to=known.log_end,
         token=token if past is None else past.token or token,  # the token in the one report that it has received
         reported_at=None if past is None else past.reported_at,
         accepted_at=None if past is None else past.accepted_at,
     )
-    text = f"{answers.key_line(key)}\n\n{answers.expected_line(mailed=registration.accepted_at is not None)}"
-    return _page("Registered", text), (registration,)
+    is_known = registration.accepted_at is not None
+    when = "now: this address has received a report before" if is_known else "when the first report has arrived"
+    needs = f"Send GetSequenceNumber with this key and your address {when}. Otherwise no more reports follow."
+    return _page("Registered", f"RegistrationKey: {key}\n\n{needs}"), (registration,)
 
 
 def _modify(
@@ -237,10 +231,10 @@ def _modify(
     now: float,
     new_token: str,
 ) -> tuple[FormAnswer, tuple[Registration, ...]]:
-    wrong = _wrong(asked.preferences, offer)
+    wrong = _wrong(asked, offer)
     if wrong:
         return refuse(400, wrong), ()
-    answer, changed = _page("Preferences modified", "Modified"), found.with_preferences(asked.preferences)
+    answer, changed = _page("Preferences modified", "Modified"), found.with_preferences(asked)
     if asked.new_email is None or asked.new_email == found.email:
         return answer, (changed,)
     if other is not None and not other.has_ended:

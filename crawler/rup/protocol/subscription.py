@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.forms import Agreement, Preferences
-from crawler.rup.protocol.info import FoundInfo, RupInfo, allows_patterns, on_same_site
+from crawler.rup.protocol.info import FoundInfo, RupInfo, allows_patterns
 from crawler.rup.protocol.mail import read_mail
 from crawler.rup.protocol.report import ChangeKind, Report, Unreadable, write_report
 from crawler.rup.protocol.units import UNITS_S, Span, grace_s, span_over
@@ -94,9 +94,9 @@ class PageHint:
     at: float | None
 
 
-#: The reports of a site that arrived and that the server has not confirmed: by number the earliest time in their mails,
-#: ``None`` if one of them could not be read whole.
-Heard = Mapping[int, float | None]
+#: The numbers of the reports of a site that arrived and that the server has not confirmed, each with whether all
+#: reports with this number could be read whole.
+Heard = Mapping[int, bool]
 
 
 # --- registering --------------------------------------------------------------------------------------
@@ -110,12 +110,10 @@ def may_register(offered: FoundInfo, wanted: Preferences, *, elsewhere: bool = F
     info = offered.info
     if info.authentifier != "none":
         return f"the server requires an unknown authentication: {info.authentifier}"
-    if not elsewhere and not on_same_site(info, offered.url):
+    if not elsewhere and split(info.cgi).site != offered.site:  # it could belong to anybody
         return f"RUP-CGI is on another site: {info.cgi}"
     if wanted.latency is not None and info.latencies and wanted.latency.unit not in info.latencies:
         return f"the server offers latencies in units of {', '.join(info.latencies)}, not of {wanted.latency.unit}"
-    if wanted.exclude and wanted.include_only:
-        return "a request may have Exclude or IncludeOnly, not both"
     for name, allowed, patterns in (
         ("Exclude", info.exclude, wanted.exclude),
         ("IncludeOnly", info.include_only, wanted.include_only),
@@ -159,14 +157,12 @@ class MailRow:
 class OpenedMail:
     """A mail and its report.
 
-    ``row.digest`` is the same for copies of a mail, whatever way each of them came. ``sent_at`` is the date in the
-    mail, which proves nothing.
+    ``row.digest`` is the same for copies of a mail, whatever way each of them came.
     """
 
     row: MailRow
     report: Report | None = None  # None if the report is not to be heeded
     hints: tuple[PageHint, ...] = ()
-    sent_at: float | None = None
 
 
 def open_mail(letter: RawMail, sites: Iterable[str]) -> OpenedMail:
@@ -197,7 +193,7 @@ def open_mail(letter: RawMail, sites: Iterable[str]) -> OpenedMail:
         return OpenedMail(replace(row, verdict=MailVerdict(MailCode.UNNUMBERED)))
     hints, refused = hints_of(report)
     row = replace(row, changes=len(hints), refused=refused + report.skipped)
-    return OpenedMail(row, report, hints, mail.date)
+    return OpenedMail(row, report, hints)
 
 
 def hints_of(report: Report) -> tuple[tuple[PageHint, ...], int]:
@@ -226,17 +222,13 @@ def noticed(known: Subscription, reports: Heard) -> Subscription:
     """
     last, first = known.sequence_number, min(reports)
     why = f"arrived after {last}" if first > last else f"arrived late or was changed; {last} is known"
-    partial = [number - 1 for number, sent_at in reports.items() if sent_at is None]
+    partial = [number - 1 for number, is_whole in reports.items() if not is_whole]
     return replace(known, sequence_number=min([last, *partial]), question=known.question or f"report {first} {why}")
 
 
 def joined(heard: Heard, more: Heard) -> Heard:
-    """The reports of both; under each number the earliest time."""
-    both = dict(heard)
-    for number, sent_at in more.items():
-        known = both.get(number, sent_at)
-        both[number] = None if known is None or sent_at is None else min(known, sent_at)
-    return both
+    """The reports of both."""
+    return {number: heard.get(number, True) and more.get(number, True) for number in {*heard, *more}}
 
 
 # --- questions ----------------------------------------------------------------------------------------
@@ -263,21 +255,19 @@ def missing(known: Subscription, number: int, heard: Heard) -> str:
     last = known.sequence_number
     if number < last:
         return f"the server counts {number}, after {last}: it has started again"
-    if number - last > len(heard) or any(heard.get(n) is None for n in range(last + 1, number + 1)):
+    if number - last > len(heard) or not all(heard.get(n) for n in range(last + 1, number + 1)):
         return f"some of the reports {last + 1} to {number} did not arrive"
     return ""
 
 
-def confirmed(known: Subscription, number: int, heard: Heard, *, now: float) -> Subscription:
+def confirmed(known: Subscription, number: int, *, now: float) -> Subscription:
     """The registration if no report up to ``number`` is missing, the server's answer at ``now``."""
     answered = replace(known, heard_at=now, unreached="")
     if number == known.sequence_number:
         return replace(answered, quiet=known.quiet + (not known.question))  # mail is no silence
-    # The report was composed after the last answer, which did not count it. The date in its mail proves nothing.
-    sent_at = heard[number]
-    assert sent_at is not None, "a missing report"
-    good_until = min(now, sent_at, max(known.heard_at, known.known_until))
-    return replace(answered, sequence_number=number, good_until=max(known.known_until, good_until), quiet=0)
+    # The reports were composed after the last answer, which did not count them. The dates in their mails prove nothing.
+    counted_at = 0.0 if known.unreached else known.heard_at
+    return replace(answered, sequence_number=number, good_until=max(known.known_until, counted_at), quiet=0)
 
 
 def index_span(known: Subscription, *, now: float) -> Span | str:
@@ -303,12 +293,3 @@ def recovered(known: Subscription, number: int, *, now: float) -> Subscription:
 def unanswered(known: Subscription, why: str, *, now: float) -> Subscription:
     """The registration if the server does not answer: the robot asks again, later each time."""
     return replace(known, heard_at=now, quiet=known.quiet + 1, unreached=why[:200])
-
-
-def index_of(report: Report | Unreadable, site: str) -> Report | str:
-    """The answer to GetIndex of the server of ``site``, or why it is not one."""
-    if isinstance(report, Unreadable):
-        return f"not an index: {report.why}"
-    if split(report.url_base).site != site:
-        return f"the index of another site: {report.url_base}"
-    return report

@@ -27,7 +27,7 @@ from crawler.rup.mail.maildir import Maildir
 from crawler.rup.protocol.forms import Preferences
 from crawler.rup.robot.indexnow import Inbox, serving
 from crawler.rup.robot.session import robot
-from crawler.rup.robot.subscribe import Mailbox, MailTally, SubmissionTally, Subscriber
+from crawler.rup.robot.subscribe import Mailbox, SubmissionTally, Subscriber
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.settings.stored import settings_stored_at
@@ -59,7 +59,7 @@ def _with_preferences(command: Callable[..., None]) -> Callable[..., None]:
             if not pattern or any(c.isspace() for c in pattern):
                 raise UsageError(f"{pattern!r}: a pattern must not be empty or contain blanks; write \\s for a blank")
         every = None if latency is None else span_in("--latency", latency)
-        wanted = Preferences(every, exclude or None, include_only or None)
+        wanted = Preferences(latency=every, exclude=exclude or None, include_only=include_only or None)
         command(preferences=wanted, **others)
 
     return with_options
@@ -191,39 +191,31 @@ def sync(
         raise UsageError("--span: give the SITE to ask")
 
     submissions = None if inbox is None else Inbox(inbox)
-    busy: list[int] = []  # servers asked, pages queued
 
-    async def work(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
+    async def work(subscriber: Subscriber) -> None:
+        is_idle = submissions is None and maildir is None and imap is None and reach is None
         try:
-            return await ask(subscriber)
+            if submissions is not None:
+                say(_submitted(await subscriber.read_submissions(submissions)))
+            if maildir is not None or imap is not None:
+                async with _mailbox(maildir, imap) as box:
+                    tally = await subscriber.read_mailbox(box)
+                say(
+                    f"mail: {tally.reports} reports of {tally.changes} changes; "
+                    f"{tally.ignored} other mails, {tally.refused} paths refused"
+                )
+            is_idle &= not await subscriber.catch_up(name)
+            if reach is not None and name is not None:
+                say(f"index of {name}: {await subscriber.index(name, reach)} changes in {reach}")
         finally:  # keeps the changes that were read before a server failed
             counts, queued = subscriber.hint_counts, await subscriber.queue()
             if counts != HintCounts() or queued:
-                busy.append(queued)
+                is_idle = False
                 say(_came_to(counts, queued, db))
+        if is_idle:
+            say("nothing to do: no mailbox and no span given, and no question to a server is due")
 
-    async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
-        tally = None
-        if submissions is not None:
-            busy.append(0)
-            say(_submitted(await subscriber.read_submissions(submissions)))
-        if maildir is not None or imap is not None:
-            async with _mailbox(maildir, imap) as box:
-                tally = await subscriber.read_mailbox(box)
-        if asked := await subscriber.catch_up(name):
-            busy.append(asked)
-        return tally, None if reach is None or name is None else await subscriber.index(name, reach)
-
-    tally, indexed = _asked(work, name, db, config)
-    if tally is not None:
-        say(
-            f"mail: {tally.reports} reports of {tally.changes} changes; "
-            f"{tally.ignored} other mails, {tally.refused} paths refused"
-        )
-    if indexed is not None:
-        say(f"index of {name}: {indexed} changes in {reach}")
-    if tally is None and indexed is None and not busy:
-        say("nothing to do: no mailbox and no span given, and no question to a server is due")
+    _asked(work, name, db, config)
 
 
 def _submitted(tally: SubmissionTally) -> str:

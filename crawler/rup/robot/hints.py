@@ -42,57 +42,53 @@ class StoreHints:
         self._per_site = per_site
         self._refusal = refusal
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
+        self.counts = HintCounts()  # of all hints
 
     async def sites_of(self, host: str) -> set[str]:
         """The sites of a host that the crawl knows."""
         return {row["site"] for row in await self._store.query(_SQL["sites_of_host"], {"host": host})}
 
-    async def apply_mail_hints(
-        self, changes: Sequence[PageHint], now: float, source: str = "rup"
-    ) -> tuple[HintCounts, set[str]]:
-        """Store the changes in mails as hints of a source.
-
-        Also returns the sites that name more new pages than the robot accepts.
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float, source: str = "rup") -> set[str]:
+        """Store the changes in mails as hints of a source; return the sites that name more new pages than it accepts.
 
         The dates in the mails do not count: a change in a report happened after the report before it, and some servers
         write the file's date instead.
         """
-        total, beyond = HintCounts(), set[str]()
+        beyond = set[str]()
         for site, named in groupby(sorted(changes, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
             if site not in self._left:
                 rows = await self._store.query(_SQL["count_pages"], {"site": site})
                 self._left[site] = max(_MOST_NEW, rows[0]["pages"])
             counts = await self._apply([_hint(hint, now, source) for hint in named], now, self._left[site])
             self._left[site] -= counts.new
-            total = total.plus(counts)
             if counts.over:
                 beyond.add(site)
-        return total, beyond
+        return beyond
 
-    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> None:
         """Store as hints an index of the changes ``since`` a time.
 
         A page seen after the date of its change is not visited. A date before ``since`` is not the date of the change.
         """
-        return await self._apply([_hint(hint, _changed_at(hint.at, since, now)) for hint in changes], now)
+        await self._apply([_hint(hint, _changed_at(hint.at, since, now)) for hint in changes], now)
 
-    async def revisit_site(self, site: str, now: float) -> HintCounts:
-        """Schedule a visit of every page of a site.
+    async def revisit_site(self, site: str, now: float) -> int:
+        """Schedule a visit of every page of a site; return the number of visits brought forward.
 
         The hints have a source of their own, because most pages are unchanged.
         """
         rows = await self._store.query(_SQL["visited_urls"], {"site": site})
         found = [hints.Hint(row["url"], HintKind.CHANGED, now, "rup, all of the site") for row in rows]
-        return await self._apply(found, now)
+        return (await self._apply(found, now)).moved
 
     async def queue(self, now: float) -> int:
         """Put the hinted URLs into the frontier, within the budget of the site, for any crawl; return their number."""
         return await self._store.revisits.queue_due(self._settings, now, now, self._per_site, hinted_only=True)
 
     async def _apply(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> HintCounts:
-        if not found:
-            return HintCounts()
-        return await self._store.revisits.apply_hints(found, self._settings, now, self._refusal, most_new=most_new)
+        counts = await self._store.revisits.apply_hints(found, self._settings, now, self._refusal, most_new=most_new)
+        self.counts = self.counts.plus(counts)
+        return counts
 
 
 def _hint(hint: PageHint, at: float, source: str = "rup") -> hints.Hint:

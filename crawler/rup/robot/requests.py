@@ -38,7 +38,8 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo
     """Ask a site for ``/rupinfo.txt``, and for ``/rupinfo.tex`` if that does not exist. Raises :class:`NotOffered`."""
     for path in PATHS:
         url = f"{site}{path}"
-        result = await client.send(Request(url, Purpose.RUP, max_bytes=MAX_BYTES, truncate=True, any_type=True))
+        request = Request(url, Purpose.RUP, max_bytes=MAX_BYTES, truncate=True, any_type=True)
+        result = await client.send(request)
         match result:
             case Fetched():
                 info = read_info(result.body, url)
@@ -48,7 +49,7 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo
             case Failed() if result.status in (404, 410):
                 continue
             case _:
-                raise NotOffered(*_failure_text(url, result))
+                raise NotOffered(*_failure_text(url, request, result))
     raise NotOffered(f"{site} offers no updates: it has neither {' nor '.join(PATHS)}")
 
 
@@ -70,35 +71,27 @@ async def ask(client: PoliteClient, cgi: str, asked: RupRequest) -> bytes:
         result = await client.send(request)
     if isinstance(result, Fetched):
         return result.body
+    why = _failure_text(cgi, request, result)
     if isinstance(result, Closed):
-        raise NoAnswer(result.why)
-    unclear = not (isinstance(result, Failed) and (_is_refusal(result.status) or result.kind in _NEVER_SENT))
-    if isinstance(result, Redirected):
-        raise NoAnswer(
-            f"{cgi} redirects{_to(request, result)}, which is not followed", status=result.status, unclear=unclear
-        )
-    raise NoAnswer(*_failure_text(cgi, result), status=result.status, unclear=unclear)
-
-
-def _to(request: Request, result: Redirected) -> str:
-    return f" to {shown(result.location)}" if request.shown_url is None else ""
-
-
-def _is_refusal(status: int | None) -> bool:
-    return status is not None and (400 <= status < 500 or status == 501)
+        raise NoAnswer(*why)
+    status = result.status
+    is_refused = status is not None and (400 <= status < 500 or status == 501)
+    is_clear = isinstance(result, Failed) and (is_refused or result.kind in _NEVER_SENT)
+    raise NoAnswer(*why, status=status, unclear=not is_clear)
 
 
 def _with_query(url: str, fields: tuple[tuple[str, str], ...]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
 
 
-def _failure_text(url: str, result: object) -> list[str | Reference]:
-    """The parts of the error for an answer that is no document."""
+def _failure_text(url: str, request: Request, result: object) -> list[str | Reference]:
+    """The parts of the error for an answer that is no document. They never contain the key of a registration."""
     match result:
         case Closed(why):
             return [why]
         case Redirected():
-            return [f"{url} redirects to {shown(result.location)}, which is not followed"]
+            to = f" to {shown(result.location)}" if request.shown_url is None else ""
+            return [f"{url} redirects{to}, which is not followed"]
         case Failed():
             return [f"{url}: ", *result.error.parts]
         case _:

@@ -22,7 +22,7 @@ from crawler.session.refusals import request_signer, require_contact, require_us
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings, to_record
-from crawler.settings.stores import existing_store, open_store
+from crawler.settings.stores import open_store
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -74,11 +74,7 @@ async def robot(
 @asynccontextmanager
 async def _store(settings: Settings, make: bool) -> AsyncIterator[Store]:
     """Open for writing until the context ends."""
-    if not make:
-        async with existing_store(settings, read_only=False) as store:
-            yield store
-        return
-    store = await open_store(settings)
+    store = await open_store(settings, may_make=make)
     try:
         yield store
     finally:

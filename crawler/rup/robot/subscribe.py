@@ -7,9 +7,12 @@ any URL. The robot stores its state after the hints that belong to it, so a cras
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import asdict
 
 from crawler.clock import Clock
 from crawler.engine.permission import Closed
@@ -30,7 +33,7 @@ from crawler.rup.protocol.forms import (
 )
 from crawler.rup.protocol.indexnow import MAX_KEY_BYTES, Submission
 from crawler.rup.protocol.info import FoundInfo
-from crawler.rup.protocol.report import ChangeKind, Report, read_report
+from crawler.rup.protocol.report import ChangeKind, Unreadable, read_report
 from crawler.rup.protocol.subscription import (
     Heard,
     OpenedMail,
@@ -40,7 +43,6 @@ from crawler.rup.protocol.subscription import (
     confirmed,
     due_question,
     hints_of,
-    index_of,
     index_span,
     joined,
     may_register,
@@ -62,11 +64,15 @@ if TYPE_CHECKING:
     from crawler.store.sections import Subscriptions
 
 
+#: The mails that are read before the store commits their effect, and their octets: about that many.
+_AT_ONCE, _BYTES_AT_ONCE = 200, 32 * 2**20
+
+
 class Mailbox(Protocol):
     """A mailbox that receives reports."""
 
-    async def waiting(self) -> Sequence[RawMail]:
-        """Some of the unread mails, oldest first; none if all are read."""
+    def waiting(self) -> AsyncGenerator[RawMail, None]:
+        """Yield unread mails, oldest first."""
         ...
 
     async def done(self, letters: Sequence[RawMail]) -> None:
@@ -95,7 +101,7 @@ class SubmissionTally:
 
 
 class Subscriber:
-    """One robot on one store. ``tell`` receives messages for the user; ``hint_counts`` is the sum over all hints."""
+    """One robot on one store. ``tell`` receives messages for the user."""
 
     def __init__(
         self,
@@ -116,7 +122,11 @@ class Subscriber:
         self._cgi_elsewhere = cgi_elsewhere
         self._db = db_argument(db)
         self._heard: dict[str, Heard] = {}  # reports that were read and are not confirmed, by site
-        self.hint_counts = HintCounts()
+
+    @property
+    def hint_counts(self) -> HintCounts:
+        """The sum over all hints."""
+        return self._hints.counts
 
     async def read_submissions(self, inbox: Inbox) -> SubmissionTally:
         """Read the submissions of IndexNow. The URLs count if the key file of their host has the key.
@@ -128,27 +138,28 @@ class Subscriber:
         waiting = inbox.waiting()
         while (found := await asyncio.to_thread(next, waiting, None)) is not None:
             file, submission = found
+            is_proven: bool | None = False
             if submission is not None:
                 sites, about = await self._hints.sites_of(submission.host), (submission.key_url, submission.key)
                 if about not in proven:
-                    known = split(submission.key_url).site in sites
-                    proven[about] = await self._proves(submission) if known else False
-                if proven[about] is None:
-                    tally.left += 1
-                    continue
-                urls = [url for url in submission.urls if split(url).site in sites] if proven[about] else []
+                    proven[about] = await self._proves(submission, sites)
+                is_proven = proven[about]
+                urls = [url for url in submission.urls if split(url).site in sites] if is_proven else []
                 changes = [PageHint(url, ChangeKind.CHANGE, None) for url in urls]
-                counts, _ = await self._hints.apply_mail_hints(changes, self._clock.now(), "indexnow")
-                self.hint_counts = self.hint_counts.plus(counts)
+                await self._hints.apply_mail_hints(changes, self._clock.now(), "indexnow")
                 tally.urls += len(urls)
-            is_taken = submission is not None and bool(proven[submission.key_url, submission.key])
-            tally.taken += is_taken
-            tally.refused += not is_taken
+            if is_proven is None:
+                tally.left += 1
+                continue
+            tally.taken += is_proven
+            tally.refused += not is_proven
             await asyncio.to_thread(file.unlink, missing_ok=True)
         return tally
 
-    async def _proves(self, submission: Submission) -> bool | None:
+    async def _proves(self, submission: Submission, sites: Container[str]) -> bool | None:
         """Whether the key file of a submission proves it; ``None`` if its site cannot be asked now."""
+        if split(submission.key_url).site not in sites:
+            return False
         request = Request(submission.key_url, Purpose.INDEX_NOW, max_bytes=MAX_KEY_BYTES, truncate=True, any_type=True)
         match await self._client.send(request):
             case Fetched(body=body):
@@ -183,22 +194,20 @@ class Subscriber:
                 f"already registered with {site} for {before.email}; `crawler rup modify {site}{self._db}` changes that"
             )
         offered = await self.info(site)
-        info, latency = offered.info, preferences.latency or usual_latency(offered.info)
-        _require(may_register(offered, replace(preferences, latency=latency), elsewhere=self._cgi_elsewhere), site)
+        _require(may_register(offered, preferences, elsewhere=self._cgi_elsewhere), site)
+        info = offered.info
         wanted = Subscription(
             site=site,
             cgi=info.cgi,
             key="",
             email=email,
-            latency=latency,
+            latency=usual_latency(info),
             registered_at=self._clock.now(),
-            exclude=preferences.exclude or (),
-            include_only=preferences.include_only or (),
             units=info.latencies,
             max_query_span=info.max_query_span,
         )
         try:
-            return await self._send_register(wanted)
+            return await self._send_register(wanted.with_preferences(preferences))
         except NoAnswer as failure:
             if not failure.unclear:
                 await self._store.remove(site)
@@ -211,9 +220,10 @@ class Subscriber:
         """
         await self._keep(wanted)
         asked_at = self._clock.now()
-        preferences = Preferences(wanted.latency, wanted.exclude or None, wanted.include_only or None)
+        lists = {"exclude": wanted.exclude or None, "include_only": wanted.include_only or None}
         try:
-            key = answers.read_key(await ask(self._client, wanted.cgi, Register(wanted.email, preferences)))
+            request = Register(wanted.email, latency=wanted.latency, **lists)
+            key = answers.read_key(await ask(self._client, wanted.cgi, request))
             if key is None:
                 raise NoAnswer(f"{wanted.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
@@ -237,7 +247,8 @@ class Subscriber:
             raise UsageError(f"not registered with {site}; ", remedy, " registers")
         offered = await self._store.offered(site) or await self.info(site)
         _require(may_register(offered, preferences, elsewhere=True), site)  # the registration decided on the CGI
-        await ask(self._client, before.cgi, ModifyPreferences(before.key, before.email, email, preferences))
+        request = ModifyPreferences(before.key, before.email, email, **asdict(preferences))
+        await ask(self._client, before.cgi, request)
         changed = replace(before.with_preferences(preferences), email=email or before.email)
         await self._keep(changed)
         return changed
@@ -275,13 +286,10 @@ class Subscriber:
         """
         offered = await self._store.offered(site) or await self.info(site)
         _require(may_register(offered, Preferences(), elsewhere=self._cgi_elsewhere), site)
-        cgi, most = offered.info.cgi, offered.info.max_query_span
+        most = offered.info.max_query_span
         if most is not None and span.seconds > most.seconds:
             raise NotOffered(f"{site}: the server's index reaches back {most}")
-        report = index_of(read_report(await ask(self._client, cgi, GetIndex(span)), base=f"{site}/"), site)
-        if isinstance(report, str):
-            raise NoAnswer(f"{cgi}: {report}")
-        return await self._apply_index(report, span)
+        return (await self._read_index(offered.info.cgi, site, span))[0]
 
     async def _subscription(self, site: str) -> Subscription | None:
         return next((known for known in await self._store.subscriptions() if known.site == site), None)
@@ -297,16 +305,15 @@ class Subscriber:
         The reports of a server are applied in the order of their numbers.
         """
         tally = MailTally()
-        while letters := await box.waiting():
+        while letters := await _some(box):
             now = self._clock.now()
             known = {each.site: each for each in await self._store.subscriptions()}
             opened = {mail.row.digest: mail for mail in (open_mail(letter, known) for letter in letters)}
             for digest in await self._store.read_before(opened):
                 del opened[digest]
             mails = sorted(opened.values(), key=lambda mail: mail.row.sequence_number or 0)
-            counts, beyond = await self._hints.apply_mail_hints([hint for mail in mails for hint in mail.hints], now)
-            self.hint_counts = self.hint_counts.plus(counts)
-            changed = [noticed(known[site], heard) for site, heard in self._hear(mails, beyond, now).items()]
+            beyond = await self._hints.apply_mail_hints([hint for mail in mails for hint in mail.hints], now)
+            changed = [noticed(known[site], heard) for site, heard in self._hear(mails, beyond).items()]
             rows = [mail.row for mail in mails]
             await self._store.put(changed, rows, now)
             await box.done(letters)
@@ -317,7 +324,7 @@ class Subscriber:
             tally.refused += sum(row.refused for row in rows)
         return tally
 
-    def _hear(self, mails: Sequence[OpenedMail], beyond: set[str], now: float) -> dict[str, Heard]:
+    def _hear(self, mails: Sequence[OpenedMail], beyond: set[str]) -> dict[str, Heard]:
         """Remember the reports in mails, for the question to their servers; return them by site.
 
         ``beyond`` are sites whose mails name more pages than the robot accepts. Their index replaces the mails.
@@ -325,11 +332,11 @@ class Subscriber:
         heard: dict[str, Heard] = {}
         for mail in mails:
             if (report := mail.report) is not None:
-                site, at = split(report.url_base).site, now if mail.sent_at is None else mail.sent_at
-                received = {report.sequence_number or 0: None if report.skipped or site in beyond else at}
+                site = split(report.url_base).site
+                received = {report.sequence_number or 0: not report.skipped and site not in beyond}
                 heard[site] = joined(heard.get(site, {}), received)
         for site, reports in heard.items():
-            if None in reports.values():
+            if not all(reports.values()):
                 self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
             self._heard[site] = joined(self._heard.get(site, {}), reports)
         return heard
@@ -368,7 +375,7 @@ class Subscriber:
         if why := missing(known, number, heard):
             return await self._recover(known, number, why, now)
         self._tell(known, f"no report was lost: {number} in all")
-        return confirmed(known, number, heard, now=now)
+        return confirmed(known, number, now=now)
 
     async def _recover(self, known: Subscription, number: int, why: str, now: float) -> Subscription:
         """Learn the changes that are missing from the site's index, or visit the whole site."""
@@ -376,24 +383,19 @@ class Subscriber:
         if isinstance(span, str):
             return await self._revisit(known, number, f"{why}; {span}", now)
         try:
-            answer = await ask(self._client, known.cgi, GetIndex(span))
+            changes, is_whole = await self._read_index(known.cgi, known.site, span)
         except NoAnswer as failure:
             if failure.status is None or failure.unclear:
                 return self._unanswered(known, failure)
             return await self._revisit(known, number, f"{why}; {failure}", now)
-        report = index_of(read_report(answer, base=f"{known.site}/"), known.site)
-        if isinstance(report, str):
-            return await self._revisit(known, number, f"{why}; {report}", now)
-        changes = await self._apply_index(report, span)
         self._tell(known, f"{why}; the index of {span} names {changes} pages")
-        if report.skipped:
+        if not is_whole:
             return await self._revisit(known, number, f"{why}; the index is too long", now)
         return recovered(known, number, now=now)
 
     async def _revisit(self, known: Subscription, number: int, why: str, now: float) -> Subscription:
-        counts = await self._hints.revisit_site(known.site, self._clock.now())
-        self.hint_counts = self.hint_counts.plus(counts)
-        self._tell(known, f"{why}; all {counts.moved} pages of the site are scheduled for a visit")
+        moved = await self._hints.revisit_site(known.site, self._clock.now())
+        self._tell(known, f"{why}; all {moved} pages of the site are scheduled for a visit")
         return recovered(known, number, now=now)
 
     async def _register_again(self, known: Subscription) -> Subscription:
@@ -433,15 +435,35 @@ class Subscriber:
         """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
         return await self._hints.queue(self._clock.now())
 
-    async def _apply_index(self, report: Report, span: Span) -> int:
-        """Store an index of the changes in ``span`` as hints; return their number."""
+    async def _read_index(self, cgi: str, site: str, span: Span) -> tuple[int, bool]:
+        """Ask for the changes in ``span`` and store them as hints; return their number, and whether they are all.
+
+        Raises :class:`NoAnswer`, with a status if the server answered.
+        """
+        report = read_report(await ask(self._client, cgi, GetIndex(span)), base=f"{site}/")
+        if isinstance(report, Unreadable):
+            raise NoAnswer(f"{cgi}: not an index: {report.why}", status=200)
+        if split(report.url_base).site != site:
+            raise NoAnswer(f"{cgi}: the index of another site: {report.url_base}", status=200)
         hints, refused = hints_of(report)
         now = self._clock.now()
-        counts = await self._hints.apply_index_hints(hints, now - span.seconds, now)
-        self.hint_counts = self.hint_counts.plus(counts)
+        await self._hints.apply_index_hints(hints, now - span.seconds, now)
         if refused:
-            self.tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
-        return len(hints)
+            self.tell(f"{site}: ignored {refused} paths of other sites in the index")
+        return len(hints), not report.skipped
+
+
+async def _some(box: Mailbox) -> list[RawMail]:
+    """Some of the unread mails, oldest first; none if all are read."""
+    letters: list[RawMail] = []
+    size = 0
+    async with aclosing(box.waiting()) as waiting:
+        async for letter in waiting:
+            letters.append(letter)
+            size += len(letter.octets or b"")
+            if len(letters) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
+                break
+    return letters
 
 
 def _require(refusal: str | None, site: str) -> None:

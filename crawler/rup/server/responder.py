@@ -20,7 +20,6 @@ from crawler.rup.protocol.server import (
     answer_index,
     decide,
     refuse,
-    refuse_for_now,
 )
 from crawler.rup.server.publish import Publisher
 
@@ -80,7 +79,7 @@ class Responder:
     def refusal(self, client: Client, cost: float = 1, what: str = "requests") -> FormAnswer | None:
         """The answer to a client that has sent too much; ``None`` if it may send a request of this cost."""
         wait_s = self.limiter.wait_s(client.address, self.publisher.clock.now(), cost)
-        return refuse_for_now(429, f"too many {what} from your network address", wait_s) if wait_s > 0 else None
+        return refuse(429, f"too many {what} from your network address", wait_s) if wait_s > 0 else None
 
     async def answer(self, asked: RupRequest | BadForm, client: Client, *, may_change: bool = True) -> FormAnswer:
         """The answer to a request. One about a registration is carried out in one transaction if it ``may_change``."""

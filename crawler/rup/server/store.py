@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
 import aiosqlite
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from crawler.errors import Argument, StoreError, StoreInUse, UsageError
+from crawler.private_files import make_private
 from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.rup.protocol.server import Known, Registration
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.tree import FileState, Scanned
 from crawler.store.named_rows import named_rows
+from crawler.store.sqlite.connection import lock_store
 from crawler.store.statements import Queries, Statements, load_statements
 
 _APPLICATION = 0x52555031  # "RUP1"; schema.sql sets it
@@ -63,8 +65,12 @@ class RupStore:
         :class:`StoreError` for a damaged one.
         """
         path = path.resolve()
-        lock = _lock(path)
         try:
+            lock = lock_store(path)
+        except StoreInUse:
+            raise StoreInUse(f"{path}: another `crawler rup serve` uses this store; stop it first") from None
+        try:
+            make_private(path)  # it has the addresses and keys of robots
             db = await aiosqlite.connect(path, isolation_level=None)
             try:
                 await _prepare(path, db)
@@ -230,16 +236,3 @@ async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
     await db.executescript(_SCHEMA["settings"])
     if not file.objects:
         await db.executescript(_SCHEMA["tables"])
-
-
-def _lock(path: Path) -> FileLock:
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
-    lock = FileLock(f"{path}.lock", timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise StoreInUse(f"{path}: another `crawler rup serve` uses this store; stop it first") from None
-    except OSError as error:
-        raise UsageError(f"{path}: not writable: {error.strerror}") from None
-    return lock

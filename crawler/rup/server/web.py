@@ -10,18 +10,17 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
 from crawler.cli.http_listener import listening
-from crawler.clock import Clock, SystemClock
+from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
-from crawler.private_files import make_private
 from crawler.robots.records import product_token
 from crawler.rup.mail.smtp import SmtpMailer
 from crawler.rup.protocol.forms import MAX_FIELDS, BadForm, Leave, RupRequest, read_form, read_multipart
@@ -51,7 +50,7 @@ _TOO_LARGE = BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
 
 @dataclass(frozen=True, slots=True)
 class RupServer:
-    """The settings of a server. User and password for the mail server are not stored."""
+    """The settings of a server. The login at the mail server, user and password, is not stored."""
 
     root: Path
     base_url: str  # the URL that serves the files of ``root``
@@ -61,20 +60,15 @@ class RupServer:
     latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
     max_query_span: Span = MAX_QUERY_SPAN
     scan_every_s: float = 60.0
-    smtp_user: str | None = field(default=None, repr=False)
-    smtp_password: str | None = field(default=None, repr=False)
+    login: tuple[str, str] | None = field(default=None, repr=False)  # at the mail server
 
 
-def _quiet(message: str) -> None:
-    pass
-
-
-async def serve(server: RupServer, host: str, port: int, note: Callable[[str], None] = _quiet) -> None:
+async def serve(server: RupServer, host: str, port: int, note: Callable[[str], None]) -> None:
     """Serve on an address until cancelled.
 
     Raises :class:`UsageError` if the settings or the address are unusable, and :class:`StoreError` if the store fails.
     """
-    async with _responder(server, SystemClock(), note) as responder:
+    async with _responder(server, note) as responder:
         app = web.Application()
         _add_routes(app, lambda: responder)
         async with listening(app, host, port, grace_s=5.0) as bound:
@@ -82,7 +76,7 @@ async def serve(server: RupServer, host: str, port: int, note: Callable[[str], N
             await responder.publisher.run()
 
 
-def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = _quiet) -> None:
+def mount(app: web.Application, server: RupServer, note: Callable[[str], None] = lambda text: None) -> None:
     """Add the server to an aiohttp application.
 
     It adds the routes ``/rupinfo.txt``, ``/rupinfo.tex`` and :data:`CGI_PATH`, and runs the background work from the
@@ -92,7 +86,7 @@ def mount(app: web.Application, server: RupServer, note: Callable[[str], None] =
     running: list[Responder] = []
 
     async def run(_: web.Application) -> AsyncIterator[None]:
-        async with _responder(server, SystemClock(), note) as responder:
+        async with _responder(server, note) as responder:
             running.append(responder)
             async with background_task(responder.publisher.run(), lambda error: _tell_end(error, note)):
                 yield
@@ -108,18 +102,17 @@ def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
 
 
 @asynccontextmanager
-async def _responder(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AsyncIterator[Responder]:
-    offer, tree = offer_of(server), _tree(server)
+async def _responder(server: RupServer, note: Callable[[str], None]) -> AsyncIterator[Responder]:
+    offer, tree, clock = offer_of(server), _tree(server), SystemClock()
     fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
-    for path in (server.db, Path(f"{server.db}.lock")):
-        make_private(path)  # the store holds the addresses and keys of robots
     store = await RupStore.open(server.db)
     try:
         async with HttpFetcher(fetching, clock) as fetcher:
             robots_file = tree.root / "robots.txt" if tree.prefix == "/" else None
             robots = OwnRobots(split(offer.url_base).site, robots_file, fetcher, clock)
-            mailer = SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password)
-            sender = server.sender or _sender(offer)
+            mailer = SmtpMailer(*server.smtp, login=server.login)
+            host = host_of(offer.url_base)
+            sender = server.sender or f"rup@{host if literal_address(host) is None else 'localhost'}"
             yield Responder(Publisher(store, tree, offer, robots, mailer, clock, note, sender, server.scan_every_s))
     finally:
         await store.close()
@@ -152,11 +145,6 @@ def _tree(server: RupServer) -> Tree:
     return Tree(root, path if path.endswith("/") else path + "/", ours)
 
 
-def _sender(offer: ServerOffer) -> str:
-    host = host_of(offer.url_base)
-    return f"rup@{host if literal_address(host) is None else 'localhost'}"
-
-
 def _shown(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
@@ -187,7 +175,7 @@ async def _cgi(responder: Responder, request: web.Request) -> web.Response:
         return _response(refusal)
     asked = await _asked(request)
     if isinstance(asked, Leave) and request.method != "POST":
-        asked = replace(asked, sure=False)
+        asked = Leave(asked.token)
     answer = await responder.answer(asked, client, may_change=request.method != "HEAD")
     facts = {"request": type(asked).__name__, "client": client.address, "status": answer.status}
     _LOG.info("%s from %s: %d", *facts.values(), extra=facts)

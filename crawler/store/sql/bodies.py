@@ -16,7 +16,8 @@ from crawler.store.keys import numbers_from, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.rows import Swept
-from crawler.store.sql.section import StoreSection, are_idle
+from crawler.store.sql.section import StoreSection, are_idle, in_transaction
+from crawler.store.sql.tables import Row
 from crawler.store.statements import Queries
 from crawler.url import split
 
@@ -32,8 +33,7 @@ async def find_url(read: Queries, url: str) -> int | None:
     if known is None:
         return None
     numbers = json.dumps(numbers_from(url_number(known.id, path, known.key)))
-    row = await read.fetch_one("number_of_path", numbers=numbers, path=path)
-    return None if row is None else int(row.id)
+    return next((int(row.id) for row in await read.fetch("known_urls", numbers=numbers) if row.path == path), None)
 
 
 class Bodies(StoreSection):
@@ -81,8 +81,8 @@ class Bodies(StoreSection):
         elif location:
             outside = OutsideBodies(location, secrets.token_hex(16), self._patience_s)
             await outside.register(self._name)
-            async with self._writing():
-                await self._sql.insert("body_location", [{"location": location, "store_id": outside.store_id}])
+            row = {"location": location, "store_id": outside.store_id}
+            await self._transact(lambda: self._sql.insert("body_location", [row]))
             self._outside = outside
 
     async def of_page(self, url: str, version: int | None = None) -> bytes | None:
@@ -138,10 +138,8 @@ class Bodies(StoreSection):
             seen += len(hashes)
             if hashes:
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
-                unnamed = set(hashes).difference(row.sha256 for row in rows)
-                async with self._writing():
-                    rows = [{"sha256": sha256} for sha256 in sorted(unnamed)]
-                    await self._sql.insert("object_to_delete", rows, known="kept")
+                unnamed = sorted(set(hashes).difference(row.sha256 for row in rows))
+                await self._note_unnamed([{"sha256": sha256} for sha256 in unnamed])
         deleted = await self._delete_batches(self._outside)
         async with self._writing():
             if deleted is None or not await are_idle(self._sql):
@@ -149,6 +147,10 @@ class Bodies(StoreSection):
                 raise UsageError(f"{self._name}: {why}")
             await self._outside.delete_unfinished(unfinished)
         return Swept(seen - deleted, deleted, len(unfinished))
+
+    @in_transaction
+    async def _note_unnamed(self, rows: list[Row]) -> None:
+        await self._sql.insert("object_to_delete", rows, known="kept")
 
     async def delete_dropped(self) -> None:
         """Delete the objects of bodies that were dropped. What cannot be deleted now is left to the next run."""

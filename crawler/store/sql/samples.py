@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from crawler.reasons import ReasonCode
 from crawler.store.retrying import retrying
 from crawler.store.rows import SampleDraw, SampleRow
-from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.section import Access, StoreSection
+from crawler.store.sql.section import StoreSection, in_transaction
 from crawler.store.statements import unlimited
 
 _FRAME_AT_ONCE = 50_000
@@ -17,11 +15,6 @@ _FRAME_AT_ONCE = 50_000
 
 class Samples(StoreSection):
     """The sample of the crawl."""
-
-    def __init__(self, access: Access, offers: Offers, readiness: Readiness) -> None:
-        super().__init__(access)
-        self._offers = offers
-        self._readiness = readiness
 
     async def drawn(self) -> SampleDraw | None:
         """How the sample in the store was drawn."""
@@ -35,6 +28,7 @@ class Samples(StoreSection):
         ]
 
     @retrying
+    @in_transaction
     async def replace(
         self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
     ) -> None:
@@ -45,26 +39,25 @@ class Samples(StoreSection):
         no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
         queued that it leaves out: see ``Offers.enqueue``.
         """
-        async with self._writing():
-            await self._sql.execute("discard_sample_draw", now=draw.drawn_at)
-            await self._sql.clear("sample", "frame_url")
-            earlier = await self._sql.fetch("sample_draws")
-            await self._sql.insert("sample_draw", [draw._replace(number=len(earlier) + 1)])
-            await self._sql.insert("sample", rows)
-            for begin in range(0, len(frame), _FRAME_AT_ONCE):
-                batch = frame[begin : begin + _FRAME_AT_ONCE]
-                await self._sql.insert("frame_url", zip(batch, strict=True), columns=("url_id",))
-            if draw.held_from is not None:
-                terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
-                await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)
-                bounds = {"held_from": draw.held_from, "pages_per_site": unlimited(pages_per_site)}
-                await self._sql.execute("exclude_not_reached", sentence=ReasonCode.FRAME.sentence, **bounds)
-                await self._sql.execute("dequeue_not_drawn")
-                self._offers.forget()
-            await self._readiness.refresh_all(pages_per_site)
+        await self._sql.execute("discard_sample_draw", now=draw.drawn_at)
+        await self._sql.clear("sample", "frame_url")
+        earlier = await self._sql.fetch("sample_draws")
+        await self._sql.insert("sample_draw", [draw._replace(number=len(earlier) + 1)])
+        await self._sql.insert("sample", rows)
+        for begin in range(0, len(frame), _FRAME_AT_ONCE):
+            batch = frame[begin : begin + _FRAME_AT_ONCE]
+            await self._sql.insert("frame_url", zip(batch, strict=True), columns=("url_id",))
+        if draw.held_from is not None:
+            terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
+            await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)
+            bounds = {"held_from": draw.held_from, "pages_per_site": unlimited(pages_per_site)}
+            await self._sql.execute("exclude_not_reached", sentence=ReasonCode.FRAME.sentence, **bounds)
+            await self._sql.execute("dequeue_not_drawn")
+            self._offers.forget()
+        await self._offers.refresh_all(pages_per_site)
 
     @retrying
+    @in_transaction
     async def reopen(self) -> None:
         """Note that the sample in the store does not stand any more and must be drawn anew."""
-        async with self._writing():
-            await self._sql.execute("reopen_sample")
+        await self._sql.execute("reopen_sample")

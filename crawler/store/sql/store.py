@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,12 +45,11 @@ from crawler.store.sql.contents import answer_rows, set_rows
 from crawler.store.sql.control import Control
 from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
-from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
-from crawler.store.sql.section import Access
+from crawler.store.sql.section import Access, in_transaction
 from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
 from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
@@ -88,8 +87,8 @@ class Store(ABC):
     dialect: str
     _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
+    _control_read: Queries  # see Access
     _offers: Offers
-    _readiness: Readiness
     _access: Access
     _workers: Workers
     _revisits: RevisitRows
@@ -105,11 +104,17 @@ class Store(ABC):
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
-        access, offers, readiness = self._access, self._offers, self._readiness
-        self.revisits = Revisits(access, offers, readiness, self._revisits)
-        self.samples = Samples(access, offers, readiness)
+        self._access = access = Access(
+            *(self.name, self._read, self._control_read, self._transact, self._writing, self._retry),
+            *(self._sql, self._offers, self._workers, RevisitRows(self._sql, self._offers)),
+        )
+        self._revisits = access.revisits
+        self.bodies = Bodies(access)
+        self.control = Control(access)
+        self.revisits = Revisits(access)
+        self.samples = Samples(access)
         self.results = Results(access)
-        self.maintenance = Maintenance(access, offers, readiness, self._revisits, self.bodies)
+        self.maintenance = Maintenance(access, self.bodies)
 
     @cached_property
     def rup(self) -> Subscriptions:
@@ -125,14 +130,21 @@ class Store(ABC):
     def name(self) -> str:
         """The name of the store in messages."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def _committer(self) -> Committer:
         """Executes the commits of this worker."""
+        from crawler.store.sql.commit import Committer  # only a crawl commits
+
+        return Committer(self._access)
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
         """A transaction on the connection of ``_sql``, rolled back whole if anything fails in it."""
+
+    async def _transact(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T:
+        """See :class:`crawler.store.sql.section.Transact`."""
+        async with self._writing():
+            return await work()
 
     @abstractmethod
     async def _end_crashed(self, now: float) -> None:
@@ -152,12 +164,19 @@ class Store(ABC):
         :class:`crawler.store.statements.UserSql` only.
         """
 
-    @abstractmethod
-    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         """The rows of a query one after the other, as named tuples, in bounded memory.
 
         The caller must close the generator if it stops early.
         """
+        async with aclosing(self.batches(sql, parameters)) as batches:
+            async for batch in batches:
+                for row in batch:
+                    yield row
+
+    @abstractmethod
+    def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
+        """As :meth:`rows`, some rows at a time. No batch is empty."""
 
     @abstractmethod
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
@@ -227,26 +246,24 @@ class Store(ABC):
         settings name an ``auxiliary_run`` is no crawl: :meth:`last_settings` skips it. Returns the number of the run.
         """
         await self.recover(now)
-        async with self._writing():
-            if "auxiliary_run" not in settings:
-                await self._sql.clear("change_under_way")
-            await self._revisits.sweep()
-            await self._sql.execute("sweep_unread")
-            await self._abandon_robots_waits()
-            run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
+        run_id = await self._insert_run(settings, now)
         await self.bodies.delete_dropped()
-        await self.register_in_run(int(run.id), now, at_work=at_work)
+        await self.register_in_run(run_id, now, at_work=at_work)
         return self._run_id
 
-    async def _abandon_robots_waits(self) -> None:
-        """Let the sites ask again that have waited for another site since an earlier run, within a transaction."""
-        rows = await self._sql.fetch("abandon_robots_waits")
-        if rows:
-            await self._sql.execute(
-                "set_robots_until", until=0.0, needs=None, sites=json.dumps([row.site_id for row in rows])
-            )
+    @in_transaction
+    async def _insert_run(self, settings: dict[str, Any], now: float) -> int:
+        if "auxiliary_run" not in settings:
+            await self._sql.clear("change_under_way")
+        await self._revisits.sweep()
+        await self._sql.execute("sweep_unread")
+        if rows := await self._sql.fetch("abandon_robots_waits"):  # their sites ask again
+            waited = json.dumps([row.site_id for row in rows])
+            await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=waited)
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
-            await self._readiness.refresh(await self._offers.groups_of(sites))
+            await self._offers.refresh(await self._offers.groups_of(sites))
+        run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
+        return int(run.id)
 
     async def register_in_run(self, run_id: int, now: float, *, at_work: bool) -> None:
         """Register for a run, as a worker or as a supervisor of workers that are about to start."""
@@ -254,20 +271,22 @@ class Store(ABC):
         if at_work:
             await self.join_run(run_id, now)
         elif self.lease_s is not None:
-            async with self._writing():
-                await self._workers.join(run_id, now, as_placeholder=True)
+            await self._transact(lambda: self._workers.join(run_id, now, as_placeholder=True))
 
     @retrying
     async def join_run(self, run_id: int, now: float) -> None:
         """Register as a worker of a run. Releases the groups that this process had claimed as another worker."""
-        async with self._writing():
-            if self._workers.id:
-                await self._workers.end(None, RunEnd(EndCode.REPLACED), now)
-                await self._release_lost(now)
-            await self._workers.join(run_id, now)
-            await self._sql.execute("reopen_run", run_id=run_id)
+        await self._join_run(run_id, now)
         self._run_id = run_id
         self._committer.begin(run_id)
+
+    @in_transaction
+    async def _join_run(self, run_id: int, now: float) -> None:
+        if self._workers.id:
+            await self._workers.end(None, RunEnd(EndCode.REPLACED), now)
+            await self._release_lost(now)
+        await self._workers.join(run_id, now)
+        await self._sql.execute("reopen_run", run_id=run_id)
 
     @retrying
     async def rejoin(self, now: float) -> bool:
@@ -304,21 +323,21 @@ class Store(ABC):
         return None if row is None else (row.id, json.loads(row.settings))
 
     @retrying
+    @in_transaction
     async def renew(self, now: float) -> None:
         """Renew the lease of this worker, and release the groups of workers whose lease has ended.
 
         Raises :class:`crawler.errors.LeaseLost` if another worker has ended this one.
         """
-        async with self._writing():
-            await self._workers.renew(None, now)
-            await self._release_lost(now)
+        await self._workers.renew(None, now)
+        await self._release_lost(now)
 
     @retrying
+    @in_transaction
     async def end_worker(self, worker: int, end: RunEnd, now: float) -> None:
         """End a worker that is known to be dead, and release its groups at once."""
-        async with self._writing():
-            await self._workers.end(worker, end, now)
-            await self._release_lost(now)
+        await self._workers.end(worker, end, now)
+        await self._release_lost(now)
 
     async def known_dead(self) -> set[int]:
         """The workers that are not marked as ended and whose processes have certainly ended."""
@@ -340,25 +359,25 @@ class Store(ABC):
         """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id, before=before)).any_other)
 
+    @in_transaction
     async def begin_change(self, now: float) -> None:
         """Note that the store is being adapted to changed options.
 
         Until :meth:`start_run` the store conforms to no options, and :meth:`last_settings` is empty.
         """
-        async with self._writing():
-            await self._sql.insert("change_under_way", [{"since": now}])
+        await self._sql.insert("change_under_way", [{"since": now}])
 
     @retrying
+    @in_transaction
     async def recover(self, now: float) -> None:
         """Release the groups that a crashed run had claimed or reserved, with pauses counted from ``now``."""
-        async with self._writing():
-            await set_right(self._sql, self._offers, self._readiness, now, self.name)
-            await self._end_crashed(now)
-            await self._release_lost(now)
+        await set_right(self._sql, self._offers, now, self.name)
+        await self._end_crashed(now)
+        await self._release_lost(now)
 
     async def _release_lost(self, now: float) -> None:
         """Release the groups of lost workers, within a transaction."""
-        await self._readiness.refresh(await self._workers.release_lost(now))
+        await self._offers.refresh(await self._workers.release_lost(now))
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         """End this worker. The last worker of a run ends the run."""
@@ -366,9 +385,9 @@ class Store(ABC):
         await self.bodies.delete_dropped()
 
     @retrying
+    @in_transaction
     async def _note_end(self, end: RunEnd, now: float) -> None:
-        async with self._writing():
-            await self._end_run(end, now)
+        await self._end_run(end, now)
 
     async def _end_run(self, end: RunEnd, now: float) -> None:
         await self._workers.end(None, end, now)
@@ -383,9 +402,12 @@ class Store(ABC):
         """
         if self._workers.id:
             with suppress(StoreError):
-                async with self._writing():
-                    if await self._workers.is_at_work():
-                        await self._end_run(RunEnd(EndCode.NOT_BEGUN), now)
+                await self._leave(now)
+
+    @in_transaction
+    async def _leave(self, now: float) -> None:
+        if await self._workers.is_at_work():
+            await self._end_run(RunEnd(EndCode.NOT_BEGUN), now)
 
     # --- the frontier -------------------------------------------------------------------------
 
@@ -410,22 +432,25 @@ class Store(ABC):
     @retrying
     async def _commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
         """Store a batch, with the rows that it names by their content, by table."""
-        async with self._writing():
-            await self._workers.renew(batch, batch.now)
-            await self._committer.put_contents(contents)
-            result = await self._committer.commit(batch)
+        result = await self._execute_commit(batch, contents)
         self._workers.commits += 1
         return result
 
+    @in_transaction
+    async def _execute_commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
+        await self._workers.renew(batch, batch.now)
+        await self._committer.put_contents(contents)
+        return await self._committer.commit(batch)
+
     @retrying
+    @in_transaction
     async def commit_late(self, news: SiteNews) -> None:
         """Log the requests of a worker that has lost its lease, and store the news of their sites; nothing else.
 
         If another worker has news of the same site, the newer robots copy is in force, and the longer wait holds.
         """
-        async with self._writing():
-            if await self._workers.count_late(len(news.requests)):
-                await self._committer.commit_late(news)
+        if await self._workers.count_late(len(news.requests)):
+            await self._committer.commit_late(news)
 
     async def unread_answer(self, url_id: int) -> Fetched | None:
         """The answer for a queued URL that was logged, and not read before its worker ended."""
@@ -441,32 +466,38 @@ class Store(ABC):
                 url: FoundOffer(Offer(url, 0, refusal, seed=True, by_domain=url in domains), None)
                 for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
-            async with self._writing():
-                numbers, touched = await self._offers.store(batch, None)
-                named = [{"id": number, "by_domain": int(url in domains)} for url, number in numbers.items()]
-                await self._sql.execute_many("set_seed", named)
-                await self._readiness.refresh(touched)
-            self._offers.forget()  # seeds are of many sites: few of them are worked on first
+            await self._add_seeds(batch)
         await self._drop_mended()
 
+    @in_transaction
+    async def _add_seeds(self, seeds: Mapping[str, FoundOffer]) -> None:
+        numbers, touched = await self._offers.store(seeds, None)
+        named = [{"id": number, "by_domain": int(seeds[url].offer.by_domain)} for url, number in numbers.items()]
+        await self._sql.execute_many("set_seed", named)
+        await self._offers.refresh(touched)
+        self._offers.forget()  # seeds are of many sites: few of them are worked on first
+
     @retrying
+    @in_transaction
     async def note_skipped(self, source: str, lines: Sequence[SkippedSeed]) -> None:
         """Note the lines of a list of seeds that were no URLs, in place of those of its last reading.
 
         A line is left out, and dropped later, once the store knows all URLs that it perhaps meant.
         """
-        async with self._writing():
-            await self._sql.delete("skipped_seed", "source", [source])
-            await self._sql.insert("skipped_seed", [{"source": source, **line._asdict()} for line in lines])
-        await self._drop_mended()
+        await self._sql.delete("skipped_seed", "source", [source])
+        await self._sql.insert("skipped_seed", [{"source": source, **line._asdict()} for line in lines])
+        await self._drop_known()
 
+    @in_transaction
     async def _drop_mended(self) -> None:
-        async with self._writing():
-            lines = await self._sql.fetch("skipped_and_meant")
-            known = await self._offers.numbers({url for line in lines for url in line.meant.split()})
-            for line in lines:
-                if known.keys() >= set(line.meant.split()):
-                    await self._sql.execute("drop_skipped", source=line.source, line=line.line)
+        await self._drop_known()
+
+    async def _drop_known(self) -> None:
+        lines = await self._sql.fetch("skipped_and_meant")
+        known = await self._offers.numbers({url for line in lines for url in line.meant.split()})
+        for line in lines:
+            if known.keys() >= set(line.meant.split()):
+                await self._sql.execute("drop_skipped", source=line.source, line=line.line)
 
     async def unfetched_seed(self) -> str | None:
         """A seed that was not fetched, if possible on a site that this run has asked; ``None`` if there is none."""
@@ -495,73 +526,74 @@ class Store(ABC):
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
-        rows = await self._read.fetch("excluded_from", after=after, limit=limit)
+        states = json.dumps([State.EXCLUDED, State.FAILED])
+        rows = await self._read.fetch("urls_in", states=states, after=after, limit=limit)
         return [(row.id, row.url, ReasonCode(row.reason_code), row.depth, bool(row.is_asked_for)) for row in rows]
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
         """Queued URLs by number: (number, URL, depth, is a seed or named by a sitemap)."""
-        rows = await self._read.fetch("queued_from", after=after, limit=limit)
+        rows = await self._read.fetch("urls_in", states=json.dumps([State.QUEUED]), after=after, limit=limit)
         return [(row.id, row.url, row.depth, bool(row.is_asked_for)) for row in rows]
 
     @retrying
+    @in_transaction
     async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
         """Take queued URLs out of the frontier, each with its reason."""
-        async with self._writing():
-            await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
-            await self._offers.dequeue([number for number, _ in numbers])
-            await self._sql.execute_many(
-                "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
-            )
-            await self._readiness.refresh(await self._offers.groups([number for number, _ in numbers]))
-            self._offers.forget()
+        await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
+        await self._offers.dequeue([number for number, _ in numbers])
+        await self._sql.execute_many(
+            "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
+        )
+        await self._offers.refresh(await self._offers.groups([number for number, _ in numbers]))
+        self._offers.forget()
 
     @retrying
+    @in_transaction
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
-        async with self._writing():
-            await self._offers.requeue(numbers)
-            await self._readiness.refresh(await self._offers.groups(numbers))
-            self._offers.forget()
+        await self._offers.requeue(numbers)
+        await self._offers.refresh(await self._offers.groups(numbers))
+        self._offers.forget()
 
     @retrying
+    @in_transaction
     async def prepare(self, pages_per_site: int | None) -> None:
         """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
-        async with self._writing():
-            await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
-            await self._sql.execute("clear_page_limits")
-            for rule in sorted(self._politeness.sites, key=lambda rule: len(rule.name)):  # the longest name counts
-                await self._sql.execute("set_page_limit", name=rule.name, max_pages=own_page_limit(rule))
-            await self._readiness.refresh_all(pages_per_site)
+        await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
+        await self._sql.execute("clear_page_limits")
+        for rule in sorted(self._politeness.sites, key=lambda rule: len(rule.name)):  # the longest name counts
+            await self._sql.execute("set_page_limit", name=rule.name, max_pages=own_page_limit(rule))
+        await self._offers.refresh_all(pages_per_site)
 
+    @in_transaction
     async def regroup(self) -> None:
         """Put every site into its politeness group under another rule than before; pauses are kept."""
-        async with self._writing():
-            latest: dict[str, Pace] = {}
-            sites = await self._sql.fetch("all_sites")
-            for site in sites:
-                name = group_name(site.site, self._politeness.group)
-                pace = pace_of(site)
-                if name not in latest or latest[name].next_at < pace.next_at:
-                    latest[name] = pace
-            await self._sql.execute_many("add_groups", [{"name": name} for name in latest])
-            await self._sql.execute_many(
-                "regroup_site",
-                [{"group_name": group_name(site.site, self._politeness.group), "id": site.id} for site in sites],
-            )
-            await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in latest.items()])
-            self._offers.forget()
+        latest: dict[str, Pace] = {}
+        sites = await self._sql.fetch("all_sites")
+        for site in sites:
+            name = group_name(site.site, self._politeness.group)
+            pace = pace_of(site)
+            if name not in latest or latest[name].next_at < pace.next_at:
+                latest[name] = pace
+        await self._sql.execute_many("add_groups", [{"name": name} for name in latest])
+        await self._sql.execute_many(
+            "regroup_site",
+            [{"group_name": group_name(site.site, self._politeness.group), "id": site.id} for site in sites],
+        )
+        await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in latest.items()])
+        self._offers.forget()
 
     @retrying
+    @in_transaction
     async def claim_group(self, site: str) -> int | None:
         """Claim the group of a site, which the store then knows, whether it has a URL to request or not.
 
         Returns the number of the group; ``None`` while another worker holds it. :meth:`commit` releases it.
         """
-        async with self._writing():
-            await self._offers.sites([site])
-            name = group_name(site, self._politeness.group)
-            row = await self._sql.fetch_one("claim_group", worker=self._workers.id, group_name=name)
-            return None if row is None else int(row.id)
+        await self._offers.sites([site])
+        name = group_name(site, self._politeness.group)
+        row = await self._sql.fetch_one("claim_group", worker=self._workers.id, group_name=name)
+        return None if row is None else int(row.id)
 
     async def robots_waits(self, target: RobotsTarget) -> list[RobotsWait]:
         """The sites that wait for ``target``."""
@@ -577,10 +609,10 @@ class Store(ABC):
         return None if row is None else robots_copy(row)
 
     @retrying
+    @in_transaction
     async def fail_circles(self) -> None:
         """Fail the redirects that are in a circle or lead into one, once all of them have been seen."""
-        async with self._writing():
-            await self._sql.execute("fail_circles", sentence=ReasonCode.REDIRECT_CIRCLE.sentence)
+        await self._sql.execute("fail_circles", sentence=ReasonCode.REDIRECT_CIRCLE.sentence)
 
     async def group_pace(self, name: str) -> Pace:
         row = await self._read.fetch_one("group_pace", name=name)
@@ -615,10 +647,10 @@ class Store(ABC):
         return None if row is None else claimed_site(row)
 
     @retrying
+    @in_transaction
     async def keep_robots_text(self, sha256: bytes, text: bytes) -> None:
         """Store the text of a robots.txt before the copy that it belongs to, by its SHA-256. No-op if it is there."""
-        async with self._writing():
-            await self._sql.insert("robots_text", [{"sha256": sha256, "body": text}], known="kept")
+        await self._sql.insert("robots_text", [{"sha256": sha256, "body": text}], known="kept")
 
     async def robots_text(self, sha256: bytes) -> bytes:
         """The text of a robots.txt that is stored."""
@@ -626,46 +658,49 @@ class Store(ABC):
         assert row is not None, "it was put there when the file arrived"
         return bytes(row.body)
 
+    @in_transaction
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         """Expire every robots copy: it was judged under another reading or token.
 
         ``unreached``: only those of sites to which no connection was made, because no address was permitted or the
         certificate was not valid, and those of sites that were given up.
         """
-        async with self._writing():
-            await self._sql.execute("end_robots_wait", unreached=unreached)
-            await self._sql.execute("expire_robots", now=now, unreached=unreached)
+        await self._sql.execute("end_robots_wait", unreached=unreached)
+        await self._sql.execute("expire_robots", now=now, unreached=unreached)
 
+    @in_transaction
     async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
         """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer so far stands."""
-        async with self._writing():
-            await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
+        await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
 
     @retrying
+    @in_transaction
     async def forget_refusals(self, sites: Sequence[str], now: float) -> None:
         """Open those of ``sites`` that rest or are closed because they refused, and queue what they refused."""
-        async with self._writing():
-            await self._committer.forget_refusals(sites, now)
-            self._offers.forget()
+        await self._committer.forget_refusals(sites, now)
+        self._offers.forget()
 
     async def main_sites(self) -> list[tuple[str, str]]:
         """Every (mirror, main site) known from a Host line."""
-        return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
+        return [(row.site, row.main_site) for row in await self._heard("host")]
 
     async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("adopted_hosts")]
+        return [row.site for row in await self._heard("adopted")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""
-        return [refuted_of(row) for row in await self._read.fetch("refuted_mirrors")]
+        return [refuted_of(row) for row in await self._heard("refuted")]
+
+    async def _heard(self, evidence: str) -> list[Any]:
+        return [row for row in await self._read.fetch("heard_since", since=-math.inf) if row.evidence == evidence]
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:
         """Find sites with the same pages at the same paths, and store them with the evidence ``content``; how many."""
         pairs = await self._read.fetch("alike_sites", least=MIN_ALIKE)
         judged = [(pair, judge_alike(alike=pair.alike, sample=pair.compared, pages=pair.pages)) for pair in pairs]
-        rows = [
+        rows: list[Row] = [
             {
                 "site": pair.site,
                 "main_site": pair.main_site,
@@ -677,10 +712,13 @@ class Store(ABC):
             for pair, alike in judged
             if alike is not None
         ]
-        async with self._writing():
-            await self._sql.delete("mirror", "evidence", ["content"])
-            await self._sql.insert("mirror", rows, known="kept")
+        await self._replace_content_mirrors(rows)
         return len(rows)
+
+    @in_transaction
+    async def _replace_content_mirrors(self, rows: list[Row]) -> None:
+        await self._sql.delete("mirror", "evidence", ["content"])
+        await self._sql.insert("mirror", rows, known="kept")
 
     # --- queries ------------------------------------------------------------------------------
 
@@ -727,53 +765,52 @@ class Store(ABC):
         """Become the store of a bucket, before the first run."""
         if bucket != self.bucket:
             assert self.bucket is None, "a store has the same bucket for good"
-            async with self._writing():
-                await self._sql.insert("bucket", [{"number": bucket.number, "buckets": bucket.of}])
+            await self._transact(lambda: self._sql.insert("bucket", [{"number": bucket.number, "buckets": bucket.of}]))
             self._offers.bucket = bucket
 
     @retrying
+    @in_transaction
     async def receive_offers(self, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None) -> None:
         """Store offers of other buckets, in one transaction. Those that are known already change nothing."""
-        async with self._writing():
-            _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-            await self._readiness.refresh(touched, pages_per_site)
+        _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
+        await self._offers.refresh(touched, pages_per_site)
 
+    @in_transaction
     async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:
         """The numbers of sites; those that the store does not know are added."""
-        async with self._writing():
-            return {name: numbers.site for name, numbers in (await self._offers.sites(sites)).items()}
+        return {name: numbers.site for name, numbers in (await self._offers.sites(sites)).items()}
 
     @retrying
+    @in_transaction
     async def receive_news(self, news: SiteNews) -> None:
         """Store news of sites of other buckets."""
-        async with self._writing():
-            await self._committer.commit_late(news)
+        await self._committer.commit_late(news)
 
     async def asks(self) -> list[tuple[str, str]]:
         """The sites that wait for the robots.txt or a licence of another bucket, each with the URL."""
         return [(row.site, row.url) for row in await self._read.fetch("asks")]
 
     @retrying
+    @in_transaction
     async def pause_after(self, over_at: float, pauses: Mapping[str, float]) -> None:
         """Another process may have ended a request to any group at ``over_at``: its pause follows.
 
         ``pauses`` are those that it has learned, in seconds by group. :meth:`prepare` must follow.
         """
-        async with self._writing():
-            await self._sql.execute_many("add_groups", [{"name": name} for name in pauses])
-            for name, pause_s in pauses.items():
-                await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
-            await self._sql.execute("pause_all_groups", over_at=over_at)
+        await self._sql.execute_many("add_groups", [{"name": name} for name in pauses])
+        for name, pause_s in pauses.items():
+            await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
+        await self._sql.execute("pause_all_groups", over_at=over_at)
 
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""
         return [row.url for row in await self._read.fetch("unread_urls")]
 
     @retrying
+    @in_transaction
     async def delete_outgoing(self) -> None:
         """Delete the offers to other buckets, after they were written to the dataset."""
-        async with self._writing():
-            await self._sql.clear("outgoing")
+        await self._sql.clear("outgoing")
 
     # --- snapshots and copies -----------------------------------------------------------------
 
@@ -793,30 +830,30 @@ class Store(ABC):
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         await self.begin_snapshot()
 
+    @in_transaction
     async def empty(self, tables: Sequence[str]) -> None:
         """Delete all rows of ``tables``."""
-        async with self._writing():
-            await self._sql.clear(*tables)
+        await self._sql.clear(*tables)
 
+    @in_transaction
     async def insert_rows(self, table: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows of another store into a table, in one transaction."""
-        async with self._writing():
-            await self._sql.insert(table, rows, columns=columns)
+        await self._sql.insert(table, rows, columns=columns)
 
+    @in_transaction
     async def begin_copy(self, source: str) -> None:
         """Note that this store becomes a copy of another store."""
-        async with self._writing():
-            await self._sql.insert("store_copy", [{"source": source}])
+        await self._sql.insert("store_copy", [{"source": source}])
 
+    @in_transaction
     async def reopen_copy(self) -> None:
         """Note that this complete copy is being brought up to date."""
-        async with self._writing():
-            await self._sql.execute("reopen_copy")
+        await self._sql.execute("reopen_copy")
 
+    @in_transaction
     async def finish_copy(self, now: float) -> None:
         """Note that this store is a complete copy."""
-        async with self._writing():
-            await self._sql.execute("finish_copy", now=now)
+        await self._sql.execute("finish_copy", now=now)
 
     async def require_whole(self) -> None:
         """Raise :class:`crawler.errors.UsageError` for a copy that is not complete."""

@@ -12,7 +12,7 @@ from crawler.rup.protocol.subscription import MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.store.retrying import retrying
 from crawler.store.sql.commit import rup_offer_row
-from crawler.store.sql.section import StoreSection
+from crawler.store.sql.section import StoreSection, in_transaction
 
 _MAILS_KEPT = 100_000
 
@@ -39,28 +39,28 @@ class Subscriptions(StoreSection):
         return FoundInfo(row.url, row.found_at, info)
 
     @retrying
+    @in_transaction
     async def put_offered(self, offered: FoundInfo) -> None:
-        async with self._writing():
-            await self._sql.insert("rup_offer", [rup_offer_row(offered)], known="replaced")
+        await self._sql.insert("rup_offer", [rup_offer_row(offered)], known="replaced")
 
     async def subscriptions(self) -> list[Subscription]:
         """All registrations."""
         return [_subscription(row) for row in await self._read.fetch("rup_servers")]
 
     @retrying
+    @in_transaction
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
         """Store the new state of registrations and the verdicts on mails, in one transaction."""
-        async with self._writing():
-            await self._sql.insert("rup_server", map(_server_row, changed), known="replaced")
-            await self._sql.insert("rup_mail", [_mail_row(mail, now) for mail in mails], known="kept")
-            if mails:
-                await self._sql.execute("trim_rup_mails", kept=_MAILS_KEPT)
+        await self._sql.insert("rup_server", map(_server_row, changed), known="replaced")
+        await self._sql.insert("rup_mail", [_mail_row(mail, now) for mail in mails], known="kept")
+        if mails:
+            await self._sql.execute("trim_rup_mails", kept=_MAILS_KEPT)
 
     @retrying
+    @in_transaction
     async def remove(self, site: str) -> None:
         """Delete a registration."""
-        async with self._writing():
-            await self._sql.delete("rup_server", "site", [site])
+        await self._sql.delete("rup_server", "site", [site])
 
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
         """The digests of the mails that were read before."""

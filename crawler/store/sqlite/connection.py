@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from shlex import quote
@@ -31,6 +31,7 @@ from crawler.errors import (
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.named_rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
+from crawler.store.sqlite.on_thread import OnThread
 from crawler.store.sqlite.read_only import ReadOnlyConnection
 from crawler.store.statements import ONLY_READS, Database
 
@@ -157,13 +158,12 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
         return list(await db.execute_fetchall(sql, parameters))
 
 
-async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[Any, None]:
+async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
     """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
     cursor = await db.execute(sql, cast(Any, parameters))
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-            for row in batch:
-                yield row
+            yield list(batch)
     except asyncio.CancelledError:
         raise
     except BaseException:
@@ -199,8 +199,9 @@ async def _version(db: Database, path: Path) -> int | None:
 
 async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
     """Make the schema in an empty file, or bring an earlier one to this version's, in one transaction."""
-    async with transaction(db, path):
-        version = await _version(db, path)  # another process may have been faster
+    thread = OnThread(db)
+    async with transaction(thread):
+        version = await _version(thread, path)  # another process may have been faster
         if version == SCHEMA_VERSION:
             return
         if version is None:
@@ -209,7 +210,7 @@ async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
             dropped = "".join(f"DROP VIEW IF EXISTS {view};\n" for view in own_views())
             statements = dropped + migration("sqlite", version)
         for statement in split_script(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
-            await db.execute(statement)
+            await thread.execute(statement)
 
 
 def split_script(sql: str) -> Iterator[str]:
@@ -236,18 +237,24 @@ async def _bring_up_to_read(path: Path) -> None:
 
 
 @asynccontextmanager
-async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
+async def transaction(db: Database) -> AsyncIterator[None]:
     """One write transaction, rolled back whole if anything fails inside it or the caller is cancelled."""
     try:
-        try:
-            await db.execute("BEGIN IMMEDIATE")
-            yield
-            await db.execute("COMMIT")
-        except BaseException:
-            # A cancelled statement is still executed before this one: the transaction may have ended.
-            with suppress(sqlite3.OperationalError):
-                await db.execute("ROLLBACK")
-            raise
+        await db.execute("BEGIN IMMEDIATE")
+        yield
+        await db.execute("COMMIT")
+    except BaseException:
+        # A cancelled statement is still executed before this one: the transaction may have ended.
+        with suppress(sqlite3.OperationalError):
+            await db.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite in a transaction into the error that a user sees."""
+    try:
+        yield
     except sqlite3.Error as error:
         kind = StoreFull if getattr(error, "sqlite_errorcode", None) in _NO_ROOM else StoreError
         raise kind(_explain(path, error)) from error
@@ -289,17 +296,6 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
             return f"{path}: this file is not a store; choose another file, or the name of a new one"
         return f"{path}: {text}; the file is damaged, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
-
-
-async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
-    """Set SQLite's cache to a sixteenth of the store's size, between 1 and 8 MB, if it is not ``now_kib``.
-
-    The system caches the pages of a small store. Returns the size of SQLite's cache in KiB.
-    """
-    kib = min(8 << 10, max(1 << 10, file_bytes >> 24 << 10))  # in whole MB
-    if kib != now_kib:
-        await db.execute(f"PRAGMA cache_size = -{kib}")
-    return kib
 
 
 def is_held(path: Path) -> bool:

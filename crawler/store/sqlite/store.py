@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import aiosqlite
 
@@ -15,53 +15,34 @@ from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.named_rows import Parameters
-from crawler.store.sql.bodies import Bodies
-from crawler.store.sql.control import Control
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
-from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
-from crawler.store.sqlite.by_position import ByPosition
 from crawler.store.sqlite.connection import (
+    batches_of,
     close_with_control,
     fetch_rows,
-    fit_cache,
     interrupting,
     is_held,
     lock_store,
     open_with_control,
     read_errors,
     require_usable,
-    rows_of,
     transaction,
+    write_errors,
 )
+from crawler.store.sqlite.on_thread import OnThread
 from crawler.store.statements import Queries
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from crawler.store.sql.commit import Committer
 
-_ROWS_AT_ONCE = 5000
+T = TypeVar("T")
+
 _PATIENCE_WITH_READERS_MS = 500
-
-
-class _Revisits(RevisitRows):
-    """Reads due revisits from a cursor, some at a time: a file may hold millions of them."""
-
-    def __init__(self, db: aiosqlite.Connection, sql: StoreStatements, offers: Offers) -> None:
-        super().__init__(sql, offers)
-        self._db = db
-
-    async def _due(self, terms: Mapping[str, object]) -> AsyncIterator[Any]:
-        async with self._db.execute(load_queries("sqlite")["due_revisits"], cast(Any, terms)) as cursor:
-            while rows := await cursor.fetchmany(_ROWS_AT_ONCE):
-                for row in rows:
-                    yield row
 
 
 class SqliteStore(Store):
@@ -84,20 +65,15 @@ class SqliteStore(Store):
         self._control_db = control_db
         self._lock = lock
         self._politeness = politeness
-        self._sql = sql = StoreStatements(ByPosition(db), "sqlite")
+        self._thread = OnThread(db)
+        self._sql = sql = StoreStatements(self._thread, "sqlite")
         self._read = Queries(partial(fetch_rows, db, path), queries)
         self._offers = Offers(sql, politeness.group, politeness.sites)
         self._workers = Workers(sql, politeness, lease_s)
-        self._readiness = Readiness(sql)
-        self._revisits = _Revisits(db, sql, self._offers)
-        self._access = Access(self.name, sql, self._read, self._writing, self._retry)
-        self.bodies = Bodies(self._access)
+        self._control_read = Queries(partial(fetch_rows, control_db, path), queries)
         self._make_sections()
         self._file = (path.stat().st_dev, path.stat().st_ino)
-        self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
-        control_read = Queries(partial(fetch_rows, control_db, path), queries)
-        self.control = Control(self._access, control_read)
 
     @classmethod
     async def open(
@@ -161,10 +137,10 @@ class SqliteStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return interrupting(self._db, seconds)
 
-    async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        async with read_errors(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
-            async for row in found:
-                yield row
+    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
+        async with read_errors(self._path), aclosing(batches_of(self._db, sql, parameters)) as found:
+            async for batch in found:
+                yield batch
 
     def on_news(self, wake: Callable[[], None]) -> None:
         """No-op: SQLite sends no notifications, workers on one file poll."""
@@ -182,26 +158,34 @@ class SqliteStore(Store):
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
         await self._sql.execute("end_all_workers", now=now, ended_code=end.code, ended_by=end.sentence)
 
-    @cached_property
-    def _committer(self) -> Committer:
-        from crawler.store.sql.commit import Committer  # only a crawl commits
-
-        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits)
-
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
         async with self._mutex:
-            file_bytes = self._require_file()
-            try:
-                async with transaction(self._db, self._path):
-                    self._cache_kib = await fit_cache(self._db, file_bytes, self._cache_kib)
+            with write_errors(self._path):
+                async with self._transaction():
                     yield
-            except BaseException:
-                self._offers.forget()  # its numbers may have been rolled back
-                raise
 
-    def _require_file(self) -> int:
-        """The size of the file in bytes. Raises :class:`StoreError` if the file was deleted or replaced.
+    async def _transact(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T:
+        async def whole() -> T:
+            async with self._transaction():
+                return await work()
+
+        async with self._mutex:
+            with write_errors(self._path):
+                return await self._thread.run(whole)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[None]:
+        self._require_file()
+        try:
+            async with transaction(self._thread):
+                yield
+        except BaseException:
+            self._offers.forget()  # its numbers may have been rolled back
+            raise
+
+    def _require_file(self) -> None:
+        """Raise :class:`StoreError` if the file was deleted or replaced.
 
         SQLite itself keeps writing to a deleted file, and those commits are lost.
         """
@@ -211,4 +195,3 @@ class SqliteStore(Store):
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._file:
             raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
-        return now.st_size

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
+import threading
+
 import click
 import pytest
 
-from crawler.cli.shared import COMMANDS, cli
+from crawler.cli.shared import COMMANDS, _buffered, cli
 
 
 def test_each_command_of_the_help_exists() -> None:
@@ -21,3 +26,26 @@ def test_a_command_that_is_spelled_wrong_is_named() -> None:
         cli.main(["stauts"], standalone_mode=False)
     with pytest.raises(click.UsageError, match=r"No such command 'xyzzy'\.$"):
         cli.main(["xyzzy"], standalone_mode=False)
+
+
+def test_a_long_text_is_written_whole_although_a_signal_interrupts_it() -> None:
+    """Without a buffer, as PYTHONUNBUFFERED makes standard output, the end of the text would be lost."""
+    reader, writer = os.pipe()
+    interrupted, read = threading.Event(), list[bytes]()
+
+    def take() -> None:
+        interrupted.wait(5)
+        with open(reader, "rb") as file:
+            read.append(file.read())
+
+    before = signal.signal(signal.SIGALRM, lambda *_: interrupted.set())
+    taker = threading.Thread(target=take)
+    taker.start()
+    try:
+        with io.TextIOWrapper(io.FileIO(writer, "w"), write_through=True) as unbuffered:
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            print("x" * 200_000, file=_buffered(unbuffered))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    taker.join()
+    assert len(read[0]) == 200_001

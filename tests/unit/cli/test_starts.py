@@ -40,6 +40,8 @@ NEVER = {
     "crawler.sitemaps",
     "crawler.store.sql.commit",
 }
+#: What few commands need: for a word that is spelled wrong, a file of settings, and hours.
+RARE = {"difflib", "tomllib", "zoneinfo"}
 PARSERS = {"selectolax", "crawler.engine.parser_pool", "crawler.page.html"}
 STORES = {"sqlite3", "crawler.store.sql", "crawler.search"}
 #: The commands in the order in which one interpreter runs them, each with what is not loaded yet.
@@ -48,9 +50,9 @@ COMMANDS = {
     ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("run", "--help"): NEVER | PARSERS | STORES | {"rich", "crawler.robots.readings"},
     ("export", "jsonl", "out.jsonl"): NEVER | PARSERS | {"rich", "crawler.export.wacz"},
-    ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
-    ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"},
-    ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"},
+    ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"} | RARE,
+    ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"} | RARE,
+    ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"} | RARE,
     ("rup", "status"): NEVER - {"crawler.rup"},
     ("search", "word"): NEVER - {"crawler.rup"},
     ("plan", "http://127.0.0.1/", "--allow-private"): NEVER - {"crawler.rup", "crawler.sitemaps"},
@@ -119,7 +121,7 @@ def test_a_parser_process_loads_only_what_reads_pages() -> None:
     """Every crawl waits for the start of one."""
     ((_, modules),) = loaded_by(_IMPORT, "crawler.engine.parser_process")
     own = {name.split(".")[1] for name in modules if name.startswith("crawler.")}
-    shared = {"errors", "gunzip", "model", "preferences", "reasons", "terminal_text", "url", "version"}
+    shared = {"dates", "errors", "gunzip", "model", "preferences", "reasons", "terminal_text", "url", "version"}
     assert own == {"engine", "fetch", "page", "sitemaps"} | shared
     assert {name for name in modules if name.startswith("crawler.fetch.")} == {"crawler.fetch.decoding"}
     unneeded = {"aiohttp", "asyncio", "crawler.engine.parser_pool", "ctypes", "publicsuffixlist", "sqlite3"}

@@ -8,6 +8,7 @@ import pytest
 
 from crawler.engine import body_memory
 from crawler.engine.body_memory import BodyMemory
+from crawler.model import Purpose, Request
 
 MOST = 100
 
@@ -18,11 +19,13 @@ class Memory(BodyMemory):
     def __init__(self) -> None:
         super().__init__(lambda domain: domain.startswith("p"), MOST)
         self.admitted: list[str] = []
+        self.waits: list[str] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def ask(self, group: str, octets: int, domain: str = "") -> None:
         async def hold() -> None:
-            await self.hold(group, f"http://{domain or group}.example/", octets)
+            url, waits = f"http://{domain or group}.example/", lambda: self.waits.append(group)
+            await self.hold(Request(url, Purpose.PAGE, MOST, group=group, body_waits=waits), octets)
             self.admitted.append(group)
 
         self._tasks[group] = asyncio.create_task(hold())
@@ -96,12 +99,11 @@ async def test_a_body_that_is_not_wanted_any_more_makes_room() -> None:
 
 async def test_a_body_that_must_wait_is_told_and_too_many_leave_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_memory, "MOST_WAITING", 2)
-    memory, waits = Memory(), list[str]()
-    memory.on_wait(waits.append)
+    memory = Memory()
     for group in ("u1", "u2"):
         memory.ask(group, 80)
     assert await memory.now() == "u1"
-    assert waits == ["u2"]
+    assert memory.waits == ["u2"]
     assert memory.has_room("other.example")
     memory.ask("u3", 80)
     await memory.now()

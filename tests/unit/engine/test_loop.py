@@ -33,11 +33,11 @@ EITHER = (False, True)
 
 def works() -> Iterator[Work]:
     """Every situation in which there is work, with a few values of each number."""
-    for due, wanted, more, flying, since, urgent, awaited, last, need_commit, horizon_s in product(
+    for due, wanted, more, flying, since, urgent, awaited, last, need_commit, claim_age_s in product(
         EITHER, (0, 3, 2 * CLAIMED_AT_ONCE), EITHER, (0, 2), (None, NOW - 2, NOW - 0.5, NOW - 0.1, NOW), EITHER, EITHER,
         (-math.inf, NOW - 2, NOW - 0.5, NOW), EITHER, (0.1, 1.0),
     ):  # fmt: skip
-        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, need_commit, horizon_s)
+        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, need_commit, 0.3, claim_age_s)
 
 
 def idles() -> Iterator[Idle]:
@@ -56,7 +56,7 @@ def idles() -> Iterator[Idle]:
 
 def work(**facts: Any) -> Work:
     """The situation with no work, but for these facts."""
-    plain = Work(NOW, False, 0, False, 0, None, False, False, -math.inf, False, 1.0)
+    plain = Work(NOW, False, 0, False, 0, None, False, False, -math.inf, False, 0.5, 1.0)
     return replace(plain, **facts)
 
 
@@ -82,8 +82,8 @@ def idle(**facts: Any) -> Idle:
         (work(commit_urgent=True, commit_awaited=True, requests_in_flight=2), Commit(0)),
         (work(uncommitted_since=NOW - 0.1, groups_wanted=5), Wait(NOW + 0.4)),
         (work(uncommitted_since=NOW - 0.5, groups_wanted=5), Commit(5)),
-        (work(groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
-        (work(groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
+        (work(groups_wanted=2, claim_age_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
+        (work(groups_wanted=2, claim_age_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
         (work(), Wait(None)),
         (work(pages_need_commit=True, last_commit_at=NOW - 0.25), Wait(NOW - 0.25 + COMMIT_AGE_S)),
         (work(pages_need_commit=True, last_commit_at=NOW - COMMIT_AGE_S), Commit(0)),
@@ -108,13 +108,13 @@ def test_a_wait_has_not_ended_yet_and_finished_work_does_not_wait_long() -> None
             assert not seen.commit_urgent
             if seen.uncommitted_since is not None:
                 assert decision.until is not None
-                assert decision.until <= seen.uncommitted_since + COMMIT_AGE_S
+                assert decision.until <= seen.uncommitted_since + seen.commit_age_s
             elif seen.pages_need_commit:
                 assert decision.until is not None
                 assert decision.until <= seen.last_commit_at + COMMIT_AGE_S
             elif seen.groups_wanted:
                 assert decision.until is not None
-                assert decision.until <= seen.last_commit_at + seen.horizon_s
+                assert decision.until <= seen.last_commit_at + seen.claim_age_s
 
 
 def test_an_urgent_commit_is_delayed_only_for_requests_in_flight() -> None:

@@ -33,7 +33,7 @@ from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import pack_rules, read_robots, unpack_rules
 from crawler.engine.sitemap_messages import LIMITS
 from crawler.errors import Fault
-from crawler.model import Fetched, Reading
+from crawler.model import Fetched, Purpose, Reading, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from crawler.sitemaps.findings import SitemapKind
@@ -457,13 +457,17 @@ async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None
     assert pool.has_room("other.example")
 
 
+def _page(group: str) -> Request:
+    return Request(f"http://{group}/", Purpose.PAGE, 1, group=group)
+
+
 async def test_bodies_that_wait_leave_no_room_until_they_are_gone(
     pool: ParserPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body_memory, "MOST_WAITING", 1)
-    holding = asyncio.create_task(pool.memory.hold("a.test", "http://a.test/", 2 * body_memory.MOST_OCTETS))
+    holding = asyncio.create_task(pool.memory.hold(_page("a.test"), 2 * body_memory.MOST_OCTETS))
     await holding
-    waiting = asyncio.create_task(pool.memory.hold("b.test", "http://b.test/", 1))
+    waiting = asyncio.create_task(pool.memory.hold(_page("b.test"), 1))
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
     room = asyncio.create_task(pool.room("other.example"))

@@ -101,9 +101,10 @@ def test_a_visit_is_three_records_that_belong_together(archive: Path) -> None:
     assert request["line"] == "GET /sum HTTP/1.1"
     assert (request["http"]["Host"], request["http"]["From"]) == ("a.test", "me@example.org")
     assert metadata["body"].decode().split("\r\n")[:-1] == [
-        f"via: {A}",
+        "purpose: page",
         "hopsFromSeed: L",
         "fetchTimeMs: 500",
+        f"via: {A}",
         "bytesOnWire: 100",
         f"bodySha256: {hashlib.sha256(KEPT[f'{A}sum']).hexdigest()}",
         "rebuilt: from a crawl's store, see warcinfo",

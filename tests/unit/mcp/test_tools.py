@@ -131,7 +131,7 @@ async def test_an_error_names_the_command(crawl: Crawled) -> None:
     tools = await _visit(crawl, "<p>text</p>")
     with pytest.raises(NoIndex) as error:
         await tools.search("text")
-    assert f"`crawler index --db {crawl.db}` builds it" in message_of(error.value)
+    assert f"`crawler refresh-search --db {crawl.db}` builds it" in message_of(error.value)
 
 
 async def test_a_hit_that_refuses_the_use_has_no_words(crawl: Crawled) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from crawler.errors import StoreError
 from crawler.rank.link_graph import read_graph
-from crawler.rank.ranking import RankingSummary, rank, top_pages, top_sites
+from crawler.rank.ranking import RankingSummary, rank, tops
 from crawler.store.keys import render_keys, url_number
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import split
@@ -144,8 +144,9 @@ async def test_new_ranks_take_the_place_of_the_old(tmp_path: Path) -> None:
         db.execute(render_keys("DELETE FROM link WHERE site_of(source) = 2"))
     db.close()
     assert await rank(store) == RankingSummary(pages=2, links=1, sites=1)
-    assert [row["url"] for row in await top_pages(store)] == [f"{A}/x", f"{A}/"]
-    assert [row["site"] for row in await top_sites(store)] == [A]
+    pages, sites = await tops(store)
+    assert [row["url"] for row in pages] == [f"{A}/x", f"{A}/"]
+    assert [row["site"] for row in sites] == [A]
     await store.close()
 
 

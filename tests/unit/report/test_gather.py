@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict
@@ -12,7 +11,7 @@ import pytest
 
 from crawler.audit.run_audit import AuditResult
 from crawler.inspect.seeds import Outcome
-from crawler.model import Purpose, State
+from crawler.model import State
 from crawler.reasons import ErrorKind, ReasonCode, RequestError
 from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_DOUBTFUL_SITES, BrokenTarget, Facts, gather
 from crawler.report.rendering import render
@@ -171,15 +170,6 @@ async def test_the_list_of_broken_links_is_bounded(harness: Harness) -> None:
     assert f"The table shows the {MAX_BROKEN_TARGETS} most linked of them" in render(facts).decode()
 
 
-async def test_closed_urls_are_counted_by_site(harness: Harness) -> None:
-    await harness.seed(A, f"{A}b")
-    (claim,) = await harness.claim()
-    await harness.finish(claim, *(excluded(queued, "robots: line 2, Disallow: /") for queued in claim.urls))
-    facts = await gathered(harness)
-    assert [(site.site, site.disallowed) for site in facts.sites] == [("http://a.test", 2)]
-    assert b"URLs disallowed by robots.txt" in render(facts)
-
-
 async def test_mirrors_have_their_evidence(harness: Harness) -> None:
     site = await harness.site_number("http://a.test")
     await harness.news(site, "http://a.test", robots(), main_site="http://b.test")
@@ -188,34 +178,6 @@ async def test_mirrors_have_their_evidence(harness: Harness) -> None:
         ("http://a.test", "http://b.test", "host", "http://b.test")
     ]
     assert facts.all_mirrors == 1
-
-
-async def test_classes_and_quantiles_are_exact(harness: Harness) -> None:
-    chance = random.Random(5)
-    took = [chance.lognormvariate(-3, 1.5) for _ in range(999)]
-    site = await harness.site_number("http://a.test")
-    rows = [request(site, f"/{n}", NOW, finished_at=NOW + span) for n, span in enumerate(took)]
-    rows += [request(site, "/robots.txt", NOW, purpose=Purpose.ROBOTS, finished_at=NOW + 900)]
-    rows += [
-        request(
-            site,
-            "/none",
-            NOW,
-            status=None,
-            error=TIMEOUT,
-            finished_at=NOW + 900,
-        )
-    ]
-    await harness.commit(requests=rows)
-    times = (await gathered(harness)).answer_times
-    by_rank = sorted(took)
-    assert times.quantiles == [pytest.approx(by_rank[rank - 1], abs=1e-6) for rank in (500, 900, 990)]
-    assert times.maximum == pytest.approx(by_rank[-1], abs=1e-6)
-    assert times.total == 999
-    for low, high, count in zip(times.bounds, [*times.bounds[1:], 1e9], times.counts, strict=True):
-        assert count == sum(low <= span < high for span in took)
-    assert times.counts[0]
-    assert times.counts[-1]
 
 
 async def test_the_timeline_has_few_slots_and_none_for_a_gap(harness: Harness) -> None:

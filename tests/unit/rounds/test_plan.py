@@ -25,10 +25,11 @@ from crawler.dataset.records import (
     make,
     part,
 )
-from crawler.dataset.tables import TableFile
+from crawler.dataset.tables import columns_of, table_file
 from crawler.errors import UsageError
 from crawler.frontier.buckets import bucket_of
 from crawler.frontier.sample_design import Method, Per, SampleSettings
+from crawler.rounds import worker
 from crawler.rounds.plan import _precedence, commit, length_s, longest_s, make_plan
 from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
@@ -58,9 +59,9 @@ def dataset(tmp_path: Path) -> Dataset:
 def write(dataset: Dataset, key: str, table: str, rows: list[dict[str, Any]]) -> None:
     path = Path(dataset.objects.location) / key
     path.parent.mkdir(parents=True, exist_ok=True)
-    with TableFile(table, path) as file:
+    with table_file(table, path) as file:
         for row in rows:
-            file.add_row(row)
+            file.add([row.get(name) for name in columns_of(table)])
 
 
 def offer(url: str, depth: int, **changes: Any) -> dict[str, Any]:
@@ -177,6 +178,27 @@ def test_an_address_belongs_to_the_task_that_took_it_and_each_bucket_comes_first
     assert dataset.take_address(2, "2001:db8::/64", "other"), "in another round"
     buckets = {number(url) for url in SEEDS}
     assert {min(buckets, key=lambda bucket: _precedence(bucket, turn)) for turn in range(40)} == buckets
+
+
+def test_a_worker_joins_each_round_from_the_one_under_way_until_the_crawl_is_over(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests, worked = list[Manifest](), list[int]()
+    make_plan(dataset, [], NOW)
+
+    def work(location: str, number_of_round: int) -> int:
+        plan = dataset.plan(number_of_round)
+        assert plan is not None
+        for task in plan.tasks:
+            finish(dataset, plan, task.bucket, [], ready_at=None if worked else NOW)
+        worked.append(number_of_round)
+        manifests.append(commit(dataset, plan, manifests, NOW))
+        make_plan(dataset, manifests, NOW)
+        return 0
+
+    monkeypatch.setattr(worker, "work", work)
+    assert worker.join_rounds(dataset.objects.location) == 0
+    assert worked == [1, 2]
 
 
 def test_a_round_begins_when_there_is_something_to_do() -> None:

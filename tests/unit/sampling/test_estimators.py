@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,14 +13,9 @@ from numpy.typing import NDArray
 
 from crawler.frontier.sample_design import Listed, Sampler, draw_stratified
 from crawler.sampling.estimators import ENOUGH_UNITS, Estimate, Sample
-from tests.binomial import least_share
+from tests.binomial import RUNS, require_coverage
 
 pytestmark = pytest.mark.slow
-
-#: Intervals that hold 93 times of 100 fail one test in a thousand; those that hold 80 times fail 81 of a hundred.
-#: The long tests of ``test_coverage.py`` draw more.
-RUNS = 100
-AT_LEAST = least_share(RUNS, 0.93)
 
 Floats = NDArray[np.float64]
 
@@ -61,12 +55,6 @@ class Web:
 @pytest.fixture(scope="module")
 def web() -> Web:
     return Web(1000, 40)
-
-
-def require_coverage(run: Callable[[int], dict[str, bool]]) -> None:
-    held = [run(seed) for seed in range(RUNS)]
-    shares = {what: sum(each[what] for each in held) / RUNS for what in held[0]}
-    assert min(shares.values()) >= AT_LEAST, shares
 
 
 def by_stratum(n: int) -> str:
@@ -122,21 +110,6 @@ def test_sites_drawn_first_and_pages_from_them(most: int) -> None:
         rows = np.concatenate(drawn)
         sample = Sample(np.concatenate(probability), clusters=web.site[rows], cluster_probability=first)
         return web.held(sample, rows)
-
-    require_coverage(run)
-
-
-def test_links_of_a_scale_free_web() -> None:
-    """Mean ± t · s / √n holds 89 times of 100 here."""
-    import networkx
-
-    web = networkx.DiGraph(networkx.scale_free_graph(2000, seed=11))
-    links = np.array([web.out_degree(page) for page in range(2000)])
-
-    def run(seed: int) -> dict[str, bool]:
-        drawn = np.random.default_rng(seed).choice(2000, 300, replace=False)
-        estimate = Sample(np.full(300, 300 / 2000)).mean(links[drawn])
-        return {"links": estimate.low <= links.mean() <= estimate.high}
 
     require_coverage(run)
 

@@ -26,7 +26,8 @@ SHARE = Figure(
     Unit.SHARE,
     Estimate(0.25, 0.1, 0.4, 0.07, 30, missing=2, lowest=0.05, highest=0.5),
 )
-SIZE = Figure("size", "pages", Unit.BYTES, Estimate(2048.5, 1000, 3000, 500, 20), Estimate(2e6, 1e6, 3e6, 5e5, 20))
+TOTAL = Figure("total: size", "pages", Unit.BYTES, Estimate(2e6, 1e6, 3e6, 5e5, 20))
+SIZE = Figure("size", "pages", Unit.BYTES, Estimate(2048.5, 1000, 3000, 500, 20), TOTAL)
 UNKNOWN = Figure("links per page", "pages", Unit.LINKS, Estimate(nan, -inf, inf, nan, 0))
 
 

@@ -6,25 +6,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.survey_designs import DESIGNS, script
+from tests.survey_designs import DESIGNS, r, script
 
 KEPT: dict[str, list[float]] = json.loads((Path(__file__).parent / "r_survey.json").read_text())
-
-
-@cache
-def has_survey() -> bool:
-    return shutil.which("Rscript") is not None and not run("library(survey)").returncode
-
-
-def run(statements: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["Rscript", "-"], input=statements, text=True, capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -34,18 +22,14 @@ def test_the_figures_are_those_of_r(name: str) -> None:
     assert estimate.low < estimate.value < estimate.high
 
 
-@cache
+@pytest.fixture(scope="module")
 def figures_of_r() -> dict[str, list[float]]:
     """The value and the standard error of each design. One process computes all: loading the package takes seconds."""
-    done = run(script(DESIGNS.values()))
-    assert not done.returncode, done.stderr
-    lines = done.stdout.splitlines()
+    lines = r(script(DESIGNS.values())).splitlines()
     return {name: [float(word) for word in line.split()] for name, line in zip(DESIGNS, lines, strict=True)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DESIGNS)
-def test_r_gives_the_figures_that_are_kept(name: str) -> None:
-    if not has_survey():
-        pytest.skip("R or its package survey is not installed")
-    assert figures_of_r()[name] == pytest.approx(KEPT[name], rel=1e-9)
+def test_r_gives_the_figures_that_are_kept(figures_of_r: dict[str, list[float]], name: str) -> None:
+    assert figures_of_r[name] == pytest.approx(KEPT[name], rel=1e-9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,15 +13,10 @@ from scipy.sparse import csr_array
 
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.random_walk import WalkStep, undirected, walk, weights_of
-from tests.binomial import least_share
+from tests.binomial import require_coverage
 
 if TYPE_CHECKING:
     import networkx
-
-#: Intervals that hold 93 times of 100 fail one test in a thousand; those that hold 80 times fail 81 of a hundred.
-#: The long tests of ``test_coverage.py`` draw more.
-RUNS = 100
-AT_LEAST = least_share(RUNS, 0.93)
 
 
 def graph_of(web: networkx.Graph) -> csr_array:
@@ -87,13 +81,6 @@ def test_each_step_is_distributed_as_it_says() -> None:
 
 def held(estimate: Estimate, truth: float) -> bool:
     return estimate.low <= truth <= estimate.high
-
-
-def require_coverage(run: Callable[[int], dict[str, bool]]) -> None:
-    runs = [run(seed) for seed in range(RUNS)]
-    shares = {what: sum(each[what] for each in runs) / RUNS for what in runs[0]}
-    print(shares)
-    assert min(shares.values()) >= AT_LEAST, shares
 
 
 def sample_of(visits: list[WalkStep]) -> tuple[Sample, NDArray[np.int64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +44,12 @@ class Crawled:
     def __init__(self, db: str, harness: Harness) -> None:
         self.db, self.harness, self.texts = db, harness, TextsInProcess()
 
-    async def visit(self, pages: dict[str, Said | str]) -> None:
+    async def indexed(self, pages: Mapping[str, Said | str]) -> None:
+        """Fetch these pages, and index them."""
+        await self.visit(pages)
+        await self.index()
+
+    async def visit(self, pages: Mapping[str, Said | str]) -> None:
         """Fetch these pages; a text is where a URL redirects to. Other URLs that they lead to wait."""
         await self.harness.seed(*pages)
         waiting = set(pages)

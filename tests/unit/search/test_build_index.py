@@ -11,12 +11,16 @@ from crawler.model import Purpose
 from crawler.search import build_index as index_module
 from crawler.search import index_file
 from crawler.search.build_index import IndexSummary, take_out
-from crawler.search.index_file import index_path, open_index
+from crawler.search.index_file import INDEX, index_path, open_index
 from crawler.store.location import db_argument
 from tests.contract.visits import request, robots
 from tests.unit.search.crawled import Crawled, Said
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"
+
+
+#: For tests of the file, which is the same beside either database.
+BESIDE_SQLITE = pytest.mark.parametrize("crawl_in_either", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
@@ -50,8 +54,7 @@ async def test_a_noindex_page_never_appears(crawl: Crawled) -> None:
 
 
 async def test_a_page_that_has_become_noindex_is_not_shown_before_the_next_index(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     await crawl.change("UPDATE page SET noindex = 1, body_id = NULL")
     assert await crawl.urls("word") == []
     assert await crawl.index() == IndexSummary(0, 0, 1)
@@ -59,14 +62,13 @@ async def test_a_page_that_has_become_noindex_is_not_shown_before_the_next_index
 
 async def test_duplicates_are_one_page_under_their_main_address(crawl: Crawled) -> None:
     """Canonical URLs and redirects in a chain; whatever links to any of them links to their end."""
-    await crawl.visit({
+    await crawl.indexed({
         f"{A}/": Said("start", links={f"{A}/old": "first name", f"{A}/print": "second name", f"{A}/main": "third"}),
         f"{B}/": Said("elsewhere", links={f"{A}/print": "fourth"}),
         f"{A}/old": f"{A}/print",
         f"{A}/print": Said("word, printed", canonical=f"{A}/main"),
         f"{A}/main": Said("word", links={f"{A}/print": "itself"}),
     })  # fmt: skip
-    await crawl.index()
     for words in ("word", "first name", "second name", "third", "fourth"):
         assert await crawl.urls(words) == [f"{A}/main"], words
     assert await crawl.urls("itself") == []
@@ -76,8 +78,7 @@ async def test_duplicates_are_one_page_under_their_main_address(crawl: Crawled) 
 async def test_pages_with_one_body_are_one_page_the_nearest_to_a_seed(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/": Said("start", links={f"{A}/x/y": "near"})})
     same = Said("word", links={f"{A}/z": "far"})
-    await crawl.visit({f"{A}/x/y": same, f"{A}/z": same})
-    await crawl.index()
+    await crawl.indexed({f"{A}/x/y": same, f"{A}/z": same})
     assert await crawl.urls("word") == [f"{A}/z"], "a seed, as visit() seeds: of the shorter path"
     assert await crawl.urls("near") == [f"{A}/z"]
 
@@ -95,30 +96,29 @@ async def test_pages_of_a_mirror_are_those_of_its_main_site(crawl: Crawled) -> N
     assert await crawl.urls("pointing") == [f"{B}/x"]
 
 
+@BESIDE_SQLITE
 async def test_where_the_main_address_was_not_had_one_stands_in(crawl: Crawled) -> None:
     """And under its own address: nobody has seen that the other says the same."""
     main = "http://elsewhere.test/"
-    await crawl.visit({
+    await crawl.indexed({
         f"{A}/?1": Said("word one", canonical=main), f"{A}/?2": Said("word two", canonical=main),
         f"{A}/": Said("start", links={f"{A}/?1": "to one", f"{A}/?2": "to two"}),
     })  # fmt: skip
-    await crawl.index()
     (shown,) = await crawl.urls("word")
     assert shown in (f"{A}/?1", f"{A}/?2")
     assert await crawl.urls("to one") == await crawl.urls("to two") == [shown]
 
 
+@BESIDE_SQLITE
 async def test_cycles_of_canonical_urls_are_ignored(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/1": Said("word 1", canonical=f"{A}/2"), f"{A}/2": Said("word 2", canonical=f"{A}/1")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/1": Said("word 1", canonical=f"{A}/2"), f"{A}/2": Said("word 2", canonical=f"{A}/1")})
     assert set(await crawl.urls("word")) == {f"{A}/1", f"{A}/2"}
 
 
 async def test_links_not_to_be_followed_say_nothing(crawl: Crawled) -> None:
-    await crawl.visit({
+    await crawl.indexed({
         f"{A}/": Said("x", links={f"{A}/p": "advertised"}, nofollow=[f"{A}/p"]), f"{A}/p": Said("word"),
     })  # fmt: skip
-    await crawl.index()
     assert await crawl.urls("advertised") == []
     assert (await inbound(crawl))[f"{A}/p"] == (0, 0)
 
@@ -137,9 +137,9 @@ async def test_only_changed_pages_are_read_again(crawl: Crawled) -> None:
     assert (await inbound(crawl))[f"{A}/3"] == (1, 1)
 
 
+@BESIDE_SQLITE
 async def test_another_version_begins_anew(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     monkeypatch.setattr(index_file, "VERSION", index_file.VERSION + 1)
     with pytest.raises(UsageError, match="no search index of this version"):
         await crawl.search("word")
@@ -147,10 +147,10 @@ async def test_another_version_begins_anew(crawl: Crawled, monkeypatch: pytest.M
     assert await crawl.urls("word") == [f"{A}/"]
 
 
+@BESIDE_SQLITE
 async def test_the_index_of_another_crawl_begins_anew(crawl: Crawled) -> None:
     """A store was deleted, and the file of its index was left."""
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     await crawl.change_index("UPDATE search_state SET crawl = 'other'")
     with pytest.raises(UsageError, match="index of another crawl"):
         await crawl.search("word")
@@ -161,13 +161,14 @@ async def words_of(crawl: Crawled) -> set[str]:
     return {word for (word,) in await crawl.of_index("SELECT term FROM search_word")}
 
 
-async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled) -> None:
+@BESIDE_SQLITE
+async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the anchors of their links. Pages that are new since the last build are not added."""
-    await crawl.visit({
+    monkeypatch.setitem(INDEX, "settings", INDEX["settings"].replace("10000", "0"))  # nothing is waited for
+    await crawl.indexed({
         f"{A}/": Said("word start", links={f"{B}/": "harbour master"}),
         f"{B}/": Said("word there", "Title", {f"{A}/": "secret anchor"}, "Description", "Keywords"),
     })  # fmt: skip
-    await crawl.index()
     await crawl.visit({f"{C}/": Said("word of a new page")})
     async with open_index(await index_path(crawl.harness.store, crawl.db), 60) as reader:  # begun before
         assert len(await reader.query("SELECT 1 FROM search_text WHERE search_text MATCH 'word'")) == 2
@@ -184,15 +185,16 @@ async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled) -> None:
     assert await crawl.index() == IndexSummary(2, 1, 0), "the new page"
 
 
+@BESIDE_SQLITE
 async def test_without_an_index_nothing_is_taken_out(crawl: Crawled) -> None:
     assert (await take_out(crawl.db, crawl.harness.store, crawl.texts))[1] is None
     assert not (await index_path(crawl.harness.store, crawl.db)).exists()
 
 
+@BESIDE_SQLITE
 async def test_it_answers_while_it_is_built(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 2)
-    await crawl.visit({f"{A}/{n}": Said(f"word {n}", "Old") for n in range(6)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"word {n}", "Old") for n in range(6)})
     await crawl.change("UPDATE page SET title = 'New'")
     found: list[tuple[int, int]] = []
     searches = asyncio.Queue[None]()
@@ -213,6 +215,7 @@ class Killed(Exception):
     """Stands for the end of the process between two batches."""
 
 
+@BESIDE_SQLITE
 async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 3)
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(10)})
@@ -225,7 +228,7 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
         await crawl.index(die)
     found = await crawl.search("word")
     assert found.total == 6
-    assert found.note.startswith("the index is not complete; `crawler index --db ")
+    assert found.note.startswith("the index is not complete; `crawler refresh-search --db ")
     seen: list[tuple[int, int]] = []
     assert await crawl.index(lambda done, total: seen.append((done, total))) == IndexSummary(10, 4, 0)
     assert seen == [(3, 10), (6, 10), (9, 10), (10, 10)]
@@ -234,8 +237,7 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
 
 async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = ("search_page ORDER BY url_id", "search_state", "search_text_docsize", "search_word", "search_document")
-    await crawl.visit({f"{A}/{n}": Said(f"word {n}", f"T{n}", {f"{A}/{n * 7 % 10}": f"to {n}"}) for n in range(10)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"word {n}", f"T{n}", {f"{A}/{n * 7 % 10}": f"to {n}"}) for n in range(10)})
     whole = await crawl.search("word")
     rows = [await crawl.of_index(f"SELECT * FROM {table}") for table in tables]
     monkeypatch.setattr(index_file, "VERSION", 0)
@@ -246,6 +248,7 @@ async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: 
     assert await crawl.search("word") == whole
 
 
+@BESIDE_SQLITE
 async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 1)
     monkeypatch.setattr(index_file, "_STEPS_BETWEEN_CHECKS", 1)
@@ -261,23 +264,24 @@ async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.Monke
     assert await crawl.index() == IndexSummary(60, 60 - done, 0)
 
 
+@BESIDE_SQLITE
 async def test_without_an_index_the_error_names_the_remedy(crawl: Crawled) -> None:
     with pytest.raises(UsageError, match=r"crawl\.index\(\) builds it"):
         await crawl.search("word")
 
 
 async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     await crawl.harness.commit(requests=[request(1, "/new")])
     assert (await crawl.search("word")).note == (
-        "not up to date with the crawl: search index; run `crawler index" + db_argument(crawl.harness.store.name) + "`"
+        "not up to date with the crawl: search index; run `crawler refresh-search"
+        + db_argument(crawl.harness.store.name)
+        + "`"
     )
 
 
 async def test_an_answer_that_nothing_has_changed_leaves_the_index_up_to_date(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     await crawl.harness.commit(
         requests=[request(1, "/", status=304), request(1, "/robots.txt", purpose=Purpose.ROBOTS)]
     )

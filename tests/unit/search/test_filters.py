@@ -13,11 +13,8 @@ A, B = "http://a.test", "http://b.test"
 
 
 async def test_filters_and_facets_agree(crawl: Crawled) -> None:
-    pages: dict[str, Said | str] = {
-        f"{A}/{n}": Said(f'<html lang="{"de" if n else "en-GB"}"><p>word {n}') for n in range(3)
-    }
-    await crawl.visit({**pages, f"{B}/": Said("word of b")})
-    await crawl.index()
+    pages = {f"{A}/{n}": Said(f'<html lang="{"de" if n else "en-GB"}"><p>word {n}') for n in range(3)}
+    await crawl.indexed({**pages, f"{B}/": Said("word of b")})
     store = crawl.harness.store
     found = await search(store, crawl.db, "word", now=NOW + 100, facets=True)
     assert found.total == found.ranked == 4
@@ -33,8 +30,7 @@ async def test_filters_and_facets_agree(crawl: Crawled) -> None:
 
 
 async def test_pages_of_results_have_every_hit_once(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/{n}": Said(f"{'red' if n < 5 else ''} green {n}") for n in range(12)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"{'red' if n < 5 else ''} green {n}") for n in range(12)})
     store = crawl.harness.store
     whole = await search(store, crawl.db, "red green", now=NOW, limit=12)
     parts = [await search(store, crawl.db, "red green", now=NOW, limit=4, offset=offset) for offset in (0, 4, 8, 12)]
@@ -45,8 +41,7 @@ async def test_pages_of_results_have_every_hit_once(crawl: Crawled) -> None:
 async def test_a_hit_leads_to_the_section_of_its_excerpt(crawl: Crawled) -> None:
     filler = "filler " * 80
     body = f"<h1>Page</h1><p>{filler}<h2 id='the part'>A part</h2><p>{filler} needle</p><h2 id=z>Last</h2><p>{filler}"
-    await crawl.visit({f"{A}/page": Said(body)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/page": Said(body)})
     (hit,) = (await crawl.search("needle")).hits
     assert hit.section is not None
     assert (hit.section.heading, hit.section.url) == ("A part", f"{A}/page#the%20part")
@@ -59,9 +54,10 @@ async def test_of_very_many_pages_those_with_the_words_in_the_head_are_ranked(
 ) -> None:
     monkeypatch.setattr(results, "BROAD", 5)
     monkeypatch.setattr(results, "CANDIDATES", 2)
-    pages: dict[str, Said | str] = {f"{A}/{n}": Said(f"word {n}", "word" if n < 3 else "Other") for n in range(9)}
-    await crawl.visit({**pages, f"{A}/not": Said("word but excluded", "word"), f"{A}/none": Said("nothing", "Nothing")})
-    await crawl.index()
+    pages = {f"{A}/{n}": Said(f"word {n}", "word" if n < 3 else "Other") for n in range(9)}
+    await crawl.indexed(
+        {**pages, f"{A}/not": Said("word but excluded", "word"), f"{A}/none": Said("nothing", "Nothing")}
+    )
     store = crawl.harness.store
     for words in ("word", "word -excluded"):
         found = await search(store, crawl.db, words, now=NOW, limit=2, facets=True)
@@ -76,12 +72,11 @@ async def test_if_few_pages_have_the_words_in_the_head_those_with_most_links_are
     crawl: Crawled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "BROAD", 3)
-    pages: dict[str, Said | str] = {
+    pages = {
         f"{A}/{n}": Said(f"word {n}", "word" if n == 9 else "Other", {f"{A}/{k}": "here" for k in range(n % 3)})
         for n in range(10)
     }
-    await crawl.visit(pages)
-    await crawl.index()
+    await crawl.indexed(pages)
     store = crawl.harness.store
     found = await search(store, crawl.db, "word", now=NOW)
     assert (found.total, found.is_more, found.ranked) == (3, True, 4)
@@ -94,11 +89,8 @@ async def test_a_prefix_of_very_many_words_stands_for_the_most_frequent(
 ) -> None:
     monkeypatch.setattr(vocabulary, "WIDE", 8)
     monkeypatch.setattr(vocabulary, "MOST_WORDS", 2)
-    pages: dict[str, Said | str] = {
-        f"{A}/{n}": Said(f"{'token' if n else 'toad'} {'tone' * (n > 3)} {n}") for n in range(9)
-    }
-    await crawl.visit({**pages, f"{A}/name": Said("tools")})
-    await crawl.index()
+    pages = {f"{A}/{n}": Said(f"{'token' if n else 'toad'} {'tone' * (n > 3)} {n}") for n in range(9)}
+    await crawl.indexed({**pages, f"{A}/name": Said("tools")})
     assert len(await crawl.urls("to*")) == 8, "token, tone"
     assert await crawl.urls("too*") == [f"{A}/name"]
     assert len(await crawl.urls("to* -token")) == 0
@@ -110,8 +102,7 @@ async def test_prefixes_in_phrases_and_exclusions_are_bounded_too(
     crawl: Crawled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vocabulary, "WIDE", 8)
-    await crawl.visit({f"{A}/{n}": Said(f"the a{n} word") for n in range(10)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"the a{n} word") for n in range(10)})
     with pytest.raises(vocabulary.TooWide, match=r"-a\* leaves out the pages of very many words"):
         await crawl.search("word -a*")
     monkeypatch.setattr(vocabulary, "MOST_WORDS", 2)

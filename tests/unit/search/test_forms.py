@@ -33,45 +33,40 @@ GERMAN = {
     ],
 )
 async def test_forms_of_a_word(crawl: Crawled, words: str, found: list[str]) -> None:
-    await crawl.visit(dict(ENGLISH))
-    await crawl.index()
+    await crawl.indexed(ENGLISH)
     urls = [url.removeprefix(A) for url in await crawl.urls(words)]
     assert urls == found or (words.endswith("*") and sorted(urls) == found)
 
 
 async def test_forms_in_the_language_of_the_pages(crawl: Crawled) -> None:
-    await crawl.visit(dict(GERMAN))
-    await crawl.index()
+    await crawl.indexed(GERMAN)
     assert await crawl.urls("haus") == [f"{A}/haus", f"{A}/hauses"]
 
 
 async def test_a_form_is_no_spelling_mistake(crawl: Crawled) -> None:
-    await crawl.visit(dict(ENGLISH))
-    await crawl.index()
+    await crawl.indexed(ENGLISH)
     assert (await crawl.search("storied")).suggestion is None
 
 
 async def test_words_in_a_row_rank_higher(crawl: Crawled) -> None:
-    await crawl.visit(
+    await crawl.indexed(
         {
             f"{A}/1": Said("Red apples and the green of trees.", "One"),
             f"{A}/2": Said("Trees with green apples, and the red of the sun.", "Two"),
         }
     )
-    await crawl.index()
     assert await crawl.urls("trees green apples") == [f"{A}/2", f"{A}/1"]
 
 
 async def test_pages_in_another_language_than_most_rank_lower(crawl: Crawled) -> None:
     text = "mod_cache caches documents."
-    await crawl.visit(
+    await crawl.indexed(
         {
             f"{A}/fr": Said(f"<html lang=fr>{text}", "mod_cache"),
             f"{A}/en": Said(f"<html lang=en>{text} And more words.", "mod_cache module"),
             f"{A}/en/2": Said(f"<html lang=en>{text} With many other words in it.", "Other module mod_cache"),
         }
     )
-    await crawl.index()
     assert await crawl.urls("mod_cache") == [f"{A}/en", f"{A}/en/2", f"{A}/fr"]
 
 

@@ -20,8 +20,7 @@ COPIES = [f"{A}/{n}" for n in range(6)]
 async def web(crawl: Crawled) -> None:
     """Six copies, of which one has the words of the query in its title, and a page of its own."""
     pages = {url: Said(f"{TEXT} gnu <!-- {url} -->", "Old gnu" if url == COPIES[4] else "Old") for url in COPIES}
-    await crawl.visit({**pages, f"{A}/other": Said("another gnu")})
-    await crawl.index()
+    await crawl.indexed({**pages, f"{A}/other": Said("another gnu")})
 
 
 async def look(crawl: Crawled, **more: object) -> SearchResult:
@@ -53,8 +52,7 @@ async def test_pages_with_some_of_the_words_are_folded_too(crawl: Crawled) -> No
 
 
 async def test_a_page_of_results_that_is_not_full_is_the_last_one(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/{n}": Said(f"{TEXT} gnu <!-- {n} -->") for n in range(12)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"{TEXT} gnu <!-- {n} -->") for n in range(12)})
     assert last_page_of(Asked("gnu"), await look(crawl)) == 2
     await find_duplicates(crawl.harness.store, crawl.texts)
     await crawl.index()

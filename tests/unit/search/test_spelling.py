@@ -37,38 +37,32 @@ MEANT = {
 
 
 async def test_words_that_no_page_has(crawl: Crawled) -> None:
-    await crawl.visit(PAGES)
-    await crawl.index()
+    await crawl.indexed(PAGES)
     assert {words: (await crawl.search(words)).suggestion for words in MEANT} == MEANT
 
 
 async def test_only_the_first_unknown_words_are_compared(crawl: Crawled) -> None:
     """A request to a public search page takes a bounded time."""
-    await crawl.visit(PAGES)
-    await crawl.index()
+    await crawl.indexed(PAGES)
     meant = (await crawl.search(" ".join(["parsre"] * 9))).suggestion
     assert meant == " ".join(["parser"] * 8 + ["parsre"])
 
 
 async def test_the_words_of_a_changed_index(crawl: Crawled) -> None:
-    await crawl.visit(PAGES)
-    await crawl.index()
-    await crawl.visit({f"{A}/5": Said("A lexicographer.", "Dictionaries")})
-    await crawl.index()
+    await crawl.indexed(PAGES)
+    await crawl.indexed({f"{A}/5": Said("A lexicographer.", "Dictionaries")})
     assert (await crawl.search("lexicografer")).suggestion == "lexicographer"
 
 
 async def test_the_words_of_a_page_that_is_no_more(crawl: Crawled) -> None:
-    await crawl.visit(PAGES)
-    await crawl.index()
+    await crawl.indexed(PAGES)
     await crawl.change("UPDATE page SET noindex = 1, body_id = NULL WHERE title = 'Threads'")
     await crawl.index()
     assert (await crawl.search("asynchronus")).suggestion is None
 
 
 async def test_a_misspelt_query_is_answered_with_its_correction(crawl: Crawled) -> None:
-    await crawl.visit(PAGES)
-    await crawl.index()
+    await crawl.indexed(PAGES)
     found = await crawl.search("parsre trees")
     assert [hit.url for hit in found.hits if hit.all_words] == [f"{A}/2"]
     assert (found.suggestion, found.as_typed) == ("parser trees", '"parsre" trees')
@@ -79,18 +73,16 @@ async def test_a_misspelt_query_is_answered_with_its_correction(crawl: Crawled) 
 
 
 async def test_a_misspelling_that_few_pages_have_is_corrected_too(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/{n}": Said(f"reduce {n}") for n in range(40)} | {f"{A}/x": Said("redcue")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"reduce {n}") for n in range(40)} | {f"{A}/x": Said("redcue")})
     found = await crawl.search("redcue")
     assert (found.total, found.suggestion, found.as_typed) == (40, "reduce", '"redcue"')
     assert (await crawl.search('"redcue"')).total == 1
 
 
 async def test_words_with_signs_are_known_from_the_index(crawl: Crawled) -> None:
-    await crawl.visit(
+    await crawl.indexed(
         {f"{A}/git": Said("git merge --no-ff"), f"{A}/kill": Said("kill -9"), f"{A}/cat": Said("cat 9 ff")}
     )
-    await crawl.index()
     assert await crawl.urls("--no-ff") == [f"{A}/git"]
     assert await crawl.urls("kill -9") == [f"{A}/kill"]
     found = await crawl.search("9 -kill")

@@ -20,8 +20,7 @@ KEPT = "SELECT body_id FROM main_texts_by_id"
 
 
 async def test_a_text_is_read_once_for_all_commands(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(3)})
-    await crawl.index()
+    await crawl.indexed({f"{A}/{n}": Said(f"word {n}") for n in range(3)})
     assert len(crawl.texts.sites) == 3
     await find_duplicates(crawl.harness.store, crawl.texts)
     await crawl.change("UPDATE page SET title = 'Changed'")
@@ -30,8 +29,7 @@ async def test_a_text_is_read_once_for_all_commands(crawl: Crawled) -> None:
 
 
 async def test_another_version_reads_again(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     monkeypatch.setattr(kept, "VERSION", kept.VERSION + 1)
     await crawl.change("UPDATE page SET title = 'Changed'")
     await crawl.index()
@@ -39,8 +37,7 @@ async def test_another_version_reads_again(crawl: Crawled, monkeypatch: pytest.M
 
 
 async def test_nothing_is_kept_without_its_body(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/": Said("word"), f"{A}/hidden": Said("word", noindex=True), f"{B}/": Said("other")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word"), f"{A}/hidden": Said("word", noindex=True), f"{B}/": Said("other")})
     assert len(await crawl.rows(KEPT)) == 2
     await crawl.change("UPDATE page SET noindex = 1, body_id = NULL WHERE title IS NULL AND url_id = "
                        "(SELECT max(url_id) FROM page WHERE body_id IS NOT NULL)")  # fmt: skip
@@ -49,8 +46,7 @@ async def test_nothing_is_kept_without_its_body(crawl: Crawled) -> None:
 
 
 async def test_the_text_of_an_earlier_version_goes_at_the_next_index(crawl: Crawled) -> None:
-    await crawl.visit({f"{A}/": Said("word")})
-    await crawl.index()
+    await crawl.indexed({f"{A}/": Said("word")})
     await crawl.change("INSERT INTO body (sha256, data) SELECT ?, data FROM body", bytes(32))
     await crawl.change("UPDATE page SET body_id = (SELECT max(id) FROM body)")
     assert (await crawl.index()).changed == 1

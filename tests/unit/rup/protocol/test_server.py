@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,6 @@ from crawler.rup.protocol.forms import (
     GetSequenceNumber,
     Leave,
     ModifyPreferences,
-    Preferences,
     Register,
     RupRequest,
     Unregister,
@@ -54,8 +54,8 @@ def form(**fields: str) -> RupRequest | BadForm:
 
 
 def test_a_robot_registers() -> None:
-    preferences = Preferences(Span(2, "hour"), exclude=("^/tmp/", r"\.gif$"))
-    answer, effect = ask(Register("r@b.example", preferences), Known(log_end=42))
+    exclude = ("^/tmp/", r"\.gif$")
+    answer, effect = ask(Register("r@b.example", latency=Span(2, "hour"), exclude=exclude), Known(log_end=42))
     assert answer.status == 200
     assert "\nRegistrationKey: NEW\n" in answer.html
     assert read_key(answer.html.encode()) == "NEW"
@@ -64,7 +64,7 @@ def test_a_robot_registers() -> None:
         "NEW",
         Span(2, "hour"),
         5000.0,
-        preferences.exclude or (),
+        exclude,
         client="192.0.2.1",
         agent="indie",
         reported_to=42,
@@ -134,7 +134,7 @@ def test_a_robot_that_never_answered_may_register_again_but_is_mailed_no_more_fo
         Unregister("WRONG", "r@b.example"),
         GetSequenceNumber("KEY2", "r@b.example"),
         GetSequenceNumber("", "r@b.example"),
-        ModifyPreferences("\ud800", "r@b.example", preferences=Preferences(Span(1, "hour"))),
+        ModifyPreferences("\ud800", "r@b.example", latency=Span(1, "hour")),
     ],
 )
 def test_a_wrong_key_changes_nothing_and_tells_nothing(asked: RupRequest) -> None:
@@ -167,7 +167,7 @@ def test_a_signed_request_confirms_an_address_once_a_report_to_it_has_left() -> 
 
 
 def test_the_link_to_leave_shows_a_button_and_the_button_leaves() -> None:
-    link, button = form(Action="Leave", Token="SECRET"), Leave("SECRET", sure=True)
+    link, button = form(Action="Leave", Token="SECRET"), Leave("SECRET", "One-Click")
     assert form(**{"Action": "Leave", "Token": "SECRET", "List-Unsubscribe": "One-Click"}) == button
     assert isinstance(link, Leave)
     answer, effect = ask(link, Known(ROBOT))
@@ -212,13 +212,14 @@ def test_an_address_that_had_mail_under_another_registration_gets_no_first_repor
 
 def test_modify_keeps_preferences_that_are_not_named() -> None:
     robot = replace(ROBOT, exclude=("/a",), sequence_number=3, confirmed=True)
-    for asked, changed in [
-        (Preferences(), robot),
-        (Preferences(Span(3, "hour")), replace(robot, latency=Span(3, "hour"))),
-        (Preferences(exclude=()), replace(robot, exclude=())),
-        (Preferences(include_only=("/b",)), replace(robot, exclude=(), include_only=("/b",))),
-    ]:
-        answer, effect = ask(ModifyPreferences("KEY", "r@b.example", preferences=asked), Known(robot))
+    changes: list[tuple[dict[str, Any], Registration]] = [
+        ({}, robot),
+        ({"latency": Span(3, "hour")}, replace(robot, latency=Span(3, "hour"))),
+        ({"exclude": ()}, replace(robot, exclude=())),
+        ({"include_only": ("/b",)}, replace(robot, exclude=(), include_only=("/b",))),
+    ]
+    for asked, changed in changes:
+        answer, effect = ask(ModifyPreferences("KEY", "r@b.example", **asked), Known(robot))
         assert answer.status == 200
         assert effect == (changed,)
 

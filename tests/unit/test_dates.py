@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.sitemaps.dates import epoch_s
+from crawler.dates import any_date
 
 MIDNIGHT = 1031356800.0  # 2002-09-07T00:00:00Z
 
@@ -28,7 +28,7 @@ MIDNIGHT = 1031356800.0  # 2002-09-07T00:00:00Z
     ],
 )
 def test_dates(text: str, expected: float) -> None:
-    assert epoch_s(text) == expected
+    assert any_date(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_dates(text: str, expected: float) -> None:
     ["", "yesterday", "20020907", "2002-13", "2002-02-30", "0000", "2002-09-07T25:00Z", "07 Foo 2002", "٢٠٠٢", "2002x"],
 )
 def test_no_dates(text: str) -> None:
-    assert epoch_s(text) is None
+    assert any_date(text) is None

@@ -1,0 +1,36 @@
+"""Parse the seconds in HTTP headers (RFC 9110, 10.2.3), for robots.txt and for pages."""
+
+from __future__ import annotations
+
+import re
+
+from crawler.dates import http_date
+from crawler.model import Headers, header
+
+#: The largest number of seconds read from a header. Larger numbers are cut to it (RFC 9111, 1.2.2).
+MAX_SECONDS = 2**31
+
+_NUMBER = re.compile(r"(\d+)(\.\d{1,9})?", re.ASCII)
+
+
+def delta_seconds(text: str) -> float | None:
+    """Parse a number of seconds in a header, at most :data:`MAX_SECONDS`; None for other text."""
+    match = _NUMBER.fullmatch(text.strip(" \t\"'"))
+    if match is None:
+        return None
+    return float(MAX_SECONDS) if len(match[1]) > 10 else min(float(match[0]), float(MAX_SECONDS))
+
+
+def retry_after_s(headers: Headers, now: float) -> float | None:
+    """The seconds from ``now`` that ``Retry-After`` asks to wait; None if the header is absent or unreadable.
+
+    A date is cut to :data:`MAX_SECONDS` like a number: Python cannot convert every time in the year 9999.
+    """
+    value = header(headers, "retry-after")
+    if value is None:
+        return None
+    seconds = delta_seconds(value)
+    if seconds is not None:
+        return seconds
+    date = http_date(value)
+    return None if date is None else min(max(0.0, date - now), float(MAX_SECONDS))

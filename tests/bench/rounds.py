@@ -1,0 +1,130 @@
+"""Measures what a round costs beside crawling, and the octets of a dataset, by the URLs that it knows.
+
+The hosts may not be asked at this hour, so a round sends nothing. In the first one, the tasks take all URLs in, as
+offers of other buckets. Before the second one, each bucket gets a hundred offers more, so its store is fetched, written
+and exported as a whole. With ``--of K``, only every K-th bucket has its share: what a bucket costs is the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from crawler.dataset.duckdb import duckdb
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import BucketState, Dataset, Done, Head, Manifest, make, part
+from crawler.dataset.tables import columns_of
+from crawler.frontier.buckets import bucket_of
+from crawler.parquet import ParquetFile
+from crawler.rounds.plan import _hand_over
+from crawler.settings.settings import Settings
+from crawler.settings.stored import to_record
+from crawler.version import VERSION
+from tests.bench.table import Row
+from tests.command import ROOT
+from tests.records import replace
+
+URLS_PER_HOST, MORE = 200, 100
+MOST_OCTETS = 120.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--urls", type=int, default=1_000_000, help="URLs that all buckets know [%(default)s]")
+    parser.add_argument("--buckets", type=int, default=4096, help="[%(default)s]")
+    parser.add_argument("--of", type=int, default=1, metavar="K", help="fill every K-th bucket [%(default)s]")
+
+
+def run(options: argparse.Namespace) -> list[Row]:
+    hosts = defaultdict[int, list[str]](list)
+    for number in range(options.urls // URLS_PER_HOST):
+        host = f"http://www.host-{number}.test"
+        if (bucket := bucket_of(host, options.buckets)) % options.of == 0:
+            hosts[bucket].append(host)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        dataset = _dataset(folder, options)
+        every = [f"{host}/articles/2026/{{n}}/a-title.html" for of_bucket in hosts.values() for host in of_bucket]
+        rows = _round_of(dataset, _offer(dataset, folder, sorted(every), URLS_PER_HOST), "first")
+        first = [f"{of_bucket[0]}/articles/2027/{{n}}/a-title.html" for of_bucket in hosts.values()]
+        return rows + _round_of(dataset, _offer(dataset, folder, first, MORE), "second")
+
+
+def _dataset(folder: Path, options: argparse.Namespace) -> Dataset:
+    plain, hour = Settings(), (datetime.now(UTC).hour + 12) % 24
+    settings = replace(
+        plain,
+        identity=replace(plain.identity, contact="you@example.org"),
+        scope=replace(plain.scope, mode="any"),
+        politeness=replace(plain.politeness, hours=(f"{hour:02}-{(hour + 1) % 24:02} UTC",)),
+        limits=replace(plain.limits, max_time_s=1.0),  # one round, and no wait for the hour
+        rounds=replace(plain.rounds, buckets=options.buckets),
+    )
+    head = Head(options.buckets, to_record(settings), ["http://www.host-0.test/"], [])
+    return make(Objects(str(folder / "data"), may_make=True), head)
+
+
+def _offer(dataset: Dataset, folder: Path, patterns: Sequence[str], each: int) -> list[Row]:
+    """Hand ``each`` URLs of each pattern over, in a round in which 64 buckets have found them."""
+    manifests = dataset.manifests()
+    states = dict(manifests[-1].buckets) if manifests else {}
+    number, done = len(manifests) + 1, dict[int, Done]()
+    for finder in range(64):
+        path = folder / "outgoing.parquet"
+        with ParquetFile(path, columns_of("outgoing"), extra="rounds", what="a dataset") as file:
+            for pattern in patterns[finder::64]:
+                bucket = bucket_of(pattern, dataset.head.buckets)
+                for n in range(each):
+                    file.add([bucket, pattern.format(n=n), 3, 0, 0, "page", None, 0])
+        dataset.objects.put(part("outgoing", number, finder), path)
+        done[finder] = Done(finder, {"outgoing": file.count}, {}, None, "")
+    with duckdb() as (db, place):
+        began_s = time.process_time()
+        offers = _hand_over(dataset, number, done, db, place)
+        cpu_s = time.process_time() - began_s
+    for bucket, keys in offers.items():
+        states[bucket] = replace(states.get(bucket, BucketState(0, None, [], {})), offers=keys)
+    made = Manifest(number, time.time(), time.time(), states, {}, {}, VERSION)
+    dataset.objects.put(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
+    urls = len(patterns) * each
+    return [Row(f"hand {urls:,} URLs over to {len(offers):,} buckets", 1e6 * cpu_s / urls, "µs a URL")]
+
+
+def _round_of(dataset: Dataset, handed_over: list[Row], which: str) -> list[Row]:
+    """Run one round by the command."""
+    began_at = time.monotonic()
+    command = [sys.executable, "-m", "crawler", "rounds", dataset.objects.location]
+    driver = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    _, driver.returncode, spent = os.wait4(driver.pid, 0)
+    took_s, cpu_s = time.monotonic() - began_at, spent.ru_utime + spent.ru_stime
+    last = dataset.manifests()[-1]
+    if last.lost or not last.parts:
+        raise RuntimeError(f"the {which} round has lost {len(last.lost)} tasks, and done {len(last.parts)}")
+    known = sum(sum(state.states.values()) for state in last.buckets.values())
+    stores = len(last.parts)
+    place = Path(dataset.objects.location)
+    written = place / f"rounds/{last.round:06}/manifest.json"
+    begun = min(path.stat().st_mtime for path in written.parent.glob("claims/*"))
+    still_s = written.stat().st_mtime - last.ended_at + begun - last.begun_at
+    stores_size, urls_size = (
+        sum(path.stat().st_size for path in (place / table / f"{last.round:06}").iterdir())
+        for table in ("stores", "urls")
+    )
+    octets = stores_size / known
+    note = f"{took_s:.0f} s, {cpu_s:.0f} s of CPU, {1000 * cpu_s / stores:.0f} ms a store"
+    return [
+        *handed_over,
+        Row(f"{which} round, {known:,} URLs in {stores:,} stores", 1e6 * cpu_s / known, "µs a URL", note=note),
+        Row(f"{which} round: begin and commit", still_s, "s", note="nothing is sent in this time"),
+        Row(f"{which} round: a store", octets, "octets a URL", must=f"≤ {MOST_OCTETS:g}", ok=octets <= MOST_OCTETS),
+        Row(f"{which} round: Parquet of URLs", urls_size / known, "octets a URL"),
+    ]
