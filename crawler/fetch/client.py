@@ -282,7 +282,9 @@ class HttpFetcher:
         request = transfer.request
         refused = refusal_of_port(request.url)
         if self._settings.proxy:
-            refused = refused or self._refusal_by_name(host_of(request.url))
+            allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
+            host = host_of(request.url)
+            refused = refused or refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
         if refused:
             return Failed(**self._about(transfer), kind=ErrorKind.ADDRESS, detail=refused)
         form = None if request.form is None else urlencode(request.form).encode("ascii")
@@ -486,10 +488,6 @@ class HttpFetcher:
             is_own=is_own,
             nat64=self._resolver.nat64,
         )
-
-    def _refusal_by_name(self, host: str) -> str | None:
-        allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
-        return refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
 
     async def _before_connecting(self, addresses: Sequence[str]) -> None:
         """Learn the prefixes of NAT64 before a connection to an IPv6 address that would otherwise be permitted."""
