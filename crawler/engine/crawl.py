@@ -55,8 +55,8 @@ class RunInputs:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. The crawl pauses while a disk has less free space than
-    ``reserve``. ``write_ahead`` gets the news of a commit before the store does. Commits that nothing waits for come
-    ``commits_rarer`` times more seldom than usual.
+    ``reserve``. ``write_ahead`` gets the news of a commit before the store does. Commits that nothing waits for, and
+    looks at the disks, are ``rarer`` than usual by this factor.
     """
 
     store: Store
@@ -71,7 +71,7 @@ class RunInputs:
     on_pages: OnPages | None = None
     all_consumed: AllConsumed | None = None
     write_ahead: WriteAhead | None = None
-    commits_rarer: float = 1.0
+    rarer: float = 1.0
 
 
 class Crawl:
