@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from crawler.errors import UsageError
 from crawler.private_files import private
@@ -39,8 +39,7 @@ class AtomicFile:
             self.file.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
+class _Folder(NamedTuple):
     place: Path
     beside: Path
 
@@ -123,7 +122,8 @@ class AtomicFiles:
             _remove(folder.beside)
         for file in self._files:
             if file.beside is not None:
-                _close(file.file)
+                with suppress(OSError):  # its buffer may not fit on the disk
+                    file.file.close()
                 file.beside.unlink(missing_ok=True)
 
     def _writes_files(self) -> bool:
@@ -208,14 +208,6 @@ def _is_store(place: Path) -> bool:
         return False
     with place.open("rb") as file:
         return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-
-
-def _close(file: BinaryIO) -> None:
-    """Close an abandoned file. Errors are ignored: its buffer may not fit on the disk."""
-    try:
-        file.close()
-    except OSError:
-        return
 
 
 def sync_folder(folder: Path) -> None:

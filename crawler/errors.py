@@ -12,34 +12,30 @@ Any other exception is a bug (:func:`fault`). A failure of a *site* is never an 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawler.terminal_text import shown
 
 _VALUE_CHARS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """Refers to a setting by its key in :mod:`crawler.settings.keys`. A ``value`` is shown beside the name."""
 
     key: str
     value: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """Refers to a parameter of the Python API, such as ``base_url``. On the command line it is ``--base-url``."""
 
     name: str
     value: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """Names an action of the user: ``command`` in a terminal, ``call`` in Python."""
 
     command: str

@@ -95,28 +95,6 @@ class Request(msgspec.Struct, frozen=True):
     fresh: bool = False
     body_waits: Callable[[], None] = _no_op
 
-    def sent_to(
-        self, address: str | None, group: str, *, fresh: bool, body_waits: Callable[[], None] = _no_op
-    ) -> Request:
-        """This request as the gate sends it."""
-        return Request(
-            self.url,
-            self.purpose,
-            self.max_bytes,
-            self.truncate,
-            self.any_type,
-            self.keep_gzip,
-            self.only_gzip,
-            self.etag,
-            self.last_modified,
-            self.form,
-            self.shown_url,
-            address,
-            group,
-            fresh,
-            body_waits,
-        )
-
 
 class Exchange(msgspec.Struct, frozen=True):
     """The octets that went over the connection for one request.

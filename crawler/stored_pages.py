@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _SQL = load_statements("crawler", "stored_pages.sql")
+_ABOUT = ("title", "description", "keywords", "canonical_url", "charset")
+#: The fields of a page that are columns of the view.
+_AS_STORED = ("url", "status", "content_type", "fetched_at", "depth", *_ABOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,20 +139,11 @@ async def _page(store: Store, row: Any) -> Page:
     async with aclosing(_links(store, "links_from", row.url_id)) as found:
         links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
     return Page(
-        url=row.url,
-        status=row.status,
-        content_type=row.content_type,
-        fetched_at=row.fetched_at,
-        depth=row.depth,
-        title=row.title,
-        description=row.description,
-        keywords=row.keywords,
-        canonical_url=row.canonical_url,
+        **{name: getattr(row, name) for name in _AS_STORED},
         noindex=bool(row.noindex),
         nofollow=bool(row.nofollow),
         links=links,
         body=None if row.body_sha256 is None else await store.bodies.of_page(row.url),
-        charset=row.charset,
         headers=_headers(row.headers, row.etag, row.last_modified),
     )
 

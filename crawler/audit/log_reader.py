@@ -198,20 +198,12 @@ def _event(row: Mapping[str, Any], fact: LoggedRequest | RobotsResponse | Robots
 
 
 def _version(row: Mapping[str, Any]) -> RobotsVersion:
-    return RobotsVersion(
-        valid_from=row["valid_from"],
-        valid_until=row["valid_until"],
-        action=row["action"],
-        status=row["status"],
-        text_id=row["text_id"],
-        sha256=row["sha256"],
-        run=row["run"],
-        answered_by=row["answered_by"],
-        headers=_headers(row["headers"], row["event_site"]),
-        source=None
-        if row["source_action"] is None
-        else SourceVersion(row["source_action"], row["source_text_id"], row["source_from"], row["source_until"]),
-    )
+    facts = {name: row[name] for name in RobotsVersion._fields if name in row}
+    facts["headers"] = _headers(row["headers"], row["event_site"])
+    if row["source_action"] is not None:
+        source = (row["source_action"], row["source_text_id"], row["source_from"], row["source_until"])
+        facts["source"] = SourceVersion(*source)
+    return RobotsVersion(**facts)
 
 
 def _headers(text: str | None, site: str) -> Headers:

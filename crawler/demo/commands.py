@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole, console
+from crawler.cli.layout import facts
 from crawler.cli.output import tell
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.cli.signals import Signals
@@ -129,12 +128,11 @@ async def _show(store: Store, web: DemoWeb, console: PrintableConsole) -> None:
 
 def _section(title: str, rows: list[tuple[str, str]], port: int, console: PrintableConsole) -> None:
     console.print(Text(f"\n{title}", style="bold"))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold", max_width=46)
-    table.add_column(overflow="fold")
-    for left, right in rows:
-        table.add_row(*(Text(text.replace("http://", "").replace(f":{port}", "")) for text in (left, right)))
-    console.print(Padding(table, (0, 0, 0, 2)))
+
+    def short(text: str) -> str:
+        return text.replace("http://", "").replace(f":{port}", "")
+
+    console.print(facts(((short(left), short(right)) for left, right in rows), indent=2))
 
 
 def _show_further(db: Path, web: DemoWeb, console: PrintableConsole) -> None:

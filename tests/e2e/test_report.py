@@ -81,14 +81,6 @@ def test_the_report_is_one_file_with_the_figures_of_the_crawl(db: Path, tmp_path
     assert not re.search(r"(?:src|href)=\"(?!#)", text)
 
 
-def test_the_same_store_gives_the_same_report(db: Path, tmp_path: Path) -> None:
-    pages = []
-    for name in ("a.html", "b.html"):
-        assert here("report", tmp_path / name, "--db", db).code == 0
-        pages.append(re.sub(r"Made [^<]* UTC from", "", (tmp_path / name).read_text()))
-    assert pages[0] == pages[1]
-
-
 @pytest.mark.parametrize(
     ("out", "said"),
     [

@@ -148,6 +148,10 @@ UPDATE politeness_group SET pause_s = :pause_s WHERE name = :name AND pause_s < 
 -- name: pause_all_groups
 UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_at + pause_s;
 
+-- name: end_address_waits
+UPDATE politeness_group SET next_at = :now + pause_s + backoff_s
+WHERE wait_code = 'address' AND next_at > :now + pause_s + backoff_s;
+
 -- name: unread_urls
 SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
 

@@ -802,6 +802,14 @@ class Store(ABC):
             await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
         await self._sql.execute("pause_all_groups", over_at=over_at)
 
+    async def end_address_waits(self, now: float) -> None:
+        """Nothing is asked any more at the addresses that groups wait for: they wait for their own pauses only.
+
+        :meth:`prepare` must follow.
+        """
+        async with self._writing():
+            await self._sql.execute("end_address_waits", now=now)
+
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""
         return [row.url for row in await self._read.fetch("unread_urls")]

@@ -84,20 +84,21 @@ class SqliteStore(Store):
         read_only: bool = False,
         lease_s: float | None = None,
         locked: bool = False,
+        alone: bool = False,
     ) -> Self:
         """Open a store to crawl into, or to read.
 
         Several workers can share a file: each has a lease of ``lease_s``, and the process that started them holds the
-        lock (``locked``).
+        lock (``locked``). A task may have a file ``alone``, and lose it if it ends.
 
         Raises the errors of :func:`open_database`, and :class:`crawler.errors.StoreInUse` if another process crawls
         into the file.
         """
         require_usable(path, read_only)
         path = path.resolve()  # links to the file share its lock
-        lock = None if read_only or locked else lock_store(path)
+        lock = None if read_only or locked or alone else lock_store(path)
         try:
-            db, control_db = await open_with_control(path, read_only=read_only, may_make=not locked)
+            db, control_db = await open_with_control(path, read_only=read_only, may_make=not locked, alone=alone)
         except BaseException:
             if lock is not None:
                 lock.release()

@@ -24,10 +24,8 @@ class Memory(BodyMemory):
 
     def ask(self, group: str, octets: int, domain: str = "") -> None:
         async def hold() -> None:
-            request = Request(f"http://{domain or group}.example/", Purpose.PAGE, MOST, group=group)
-            await self.hold(
-                request.sent_to(None, group, fresh=False, body_waits=lambda: self.waits.append(group)), octets
-            )
+            url, waits = f"http://{domain or group}.example/", lambda: self.waits.append(group)
+            await self.hold(Request(url, Purpose.PAGE, MOST, group=group, body_waits=waits), octets)
             self.admitted.append(group)
 
         self._tasks[group] = asyncio.create_task(hold())

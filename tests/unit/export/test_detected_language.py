@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from crawler.errors import UsageError
 from crawler.export.languages import DetectedLanguage, LanguageDetector
 from crawler.page.main_text import main_text
 from crawler.page.texts import MainText
@@ -66,10 +65,3 @@ async def test_tables_of_pages_have_both_columns(
     for row in rows:
         assert bool(row["detected_language"]) == (kept[row["url"]] is not None)
         assert (row["detection_confidence"] not in (None, "")) == (kept[row["url"]] is not None)
-
-
-async def test_other_tables_have_no_languages(save: Exporter, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="only the table pages takes it, in the formats jsonl, csv, parquet"):
-        await save("jsonl", tmp_path / "out", table="links", add=("language",))
-    with pytest.raises(UsageError, match="only the table pages takes it"):
-        await save("warc", tmp_path / "out", add=("language",))

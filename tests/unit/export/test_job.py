@@ -114,6 +114,7 @@ def accepts(db: sqlite3.Connection, sql: str) -> bool:
         ("csv", {"table": "sqlite_master"}, "csv is made of pages or"),
         ("csv", {"add": ("body",)}, "formats jsonl, parquet"),
         ("jsonl", {"add": ("body",), "table": "links"}, "only the table pages takes it"),
+        ("warc", {"add": ("language",)}, "only the table pages takes it, in the formats jsonl, csv, parquet"),
     ],
 )
 async def test_incompatible_options_are_refused(

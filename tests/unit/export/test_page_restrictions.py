@@ -20,7 +20,7 @@ from crawler.appendix.write import write_appendix
 from crawler.export import FORMATS
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW
-from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
+from tests.unit.export.conftest import BODIES, A, Exporter
 
 URLS = set(BODIES)
 UNCOPIED, OVER, STILL = f"{A}plain", f"{A}sum", f"{A}xml"
@@ -131,12 +131,3 @@ async def test_no_format_shows_a_page_that_is_over(format: str, save: Exporter, 
 async def test_versions_are_as_their_page(save: Exporter, tmp_path: Path) -> None:
     await save("jsonl", tmp_path / "out.jsonl", table="page_versions")
     assert lines(tmp_path / "out.jsonl").keys() == URLS - {OVER}
-
-
-async def test_sitemap_and_graph_omit_expired_pages(save: Exporter, tmp_path: Path) -> None:
-    await save("sitemap", tmp_path / "map.xml")
-    shown = (tmp_path / "map.xml").read_text()
-    assert (UNCOPIED in shown, STILL in shown, OVER in shown) == (True, True, False)
-    await save("graphml", tmp_path / "links.graphml")
-    graph = (tmp_path / "links.graphml").read_text()
-    assert (OVER in graph, PAGES["sum"]["title"] in graph, "Plain" in graph) == (True, False, True)

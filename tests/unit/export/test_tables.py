@@ -205,13 +205,6 @@ async def test_octets_that_are_no_text_survive_as_base64(save: Exporter, tmp_pat
     assert "Disallow: /\ufffd\n" in out.read_text()
 
 
-async def test_only_the_rows_that_meet_the_condition(save: Exporter, tmp_path: Path) -> None:
-    out = tmp_path / "some.jsonl"
-    tally = await save("jsonl", out, where="depth = 1 AND title LIKE '%c;d' -- those with a semicolon;")
-    assert tally.written == 1
-    assert [record["url"] for record in objects(out)] == [f"{A}cells"]
-
-
 async def test_an_open_file_is_written_to_and_left_open(save: Exporter) -> None:
     for format in ("jsonl", "csv", "parquet", "wacz"):
         file = io.BytesIO()

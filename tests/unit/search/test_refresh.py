@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from crawler.errors import UsageError
 from crawler.search.refresh import refresh
 from crawler.store.computed import Computed
 from tests.contract.visits import request
@@ -32,3 +35,15 @@ async def test_an_index_that_was_not_completed_is_built(crawl: Crawled) -> None:
     assert await refreshed(crawl) == [Computed.INDEX]
     await crawl.change_index("PRAGMA user_version = 1")
     assert await refreshed(crawl) == [Computed.INDEX]
+
+
+async def test_a_search_does_without_ranks_if_their_extra_is_missing(
+    crawl: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise UsageError("needs scipy")
+
+    monkeypatch.setattr("crawler.search.refresh.load_ranking", missing)
+    await crawl.visit({f"{A}/1": Said("A parser splits sources into tokens.", "Parsers")})
+    assert await refreshed(crawl) == [Computed.NEAR_DUPLICATES, Computed.INDEX]
+    assert await refreshed(crawl) == []
