@@ -166,7 +166,7 @@ def test_a_file_of_many_names_costs_no_more_comparisons_than_the_limit(monkeypat
         compared.append(name)
         return []
 
-    monkeypatch.setattr("crawler.robots.fields.get_close_matches", compare)
+    monkeypatch.setattr("crawler.robots.fields.nearest", compare)
     doubts("".join(f"name{'x' * (n % 30)}{n}: 1\n" for n in range(5000)) + "a" * 41 + ": 1\n")
     assert len(compared) == 1000
     doubts("Dissallow: /x\n" * 5000)
