@@ -25,10 +25,10 @@ MAX_URL_CHARS = 8000
 #: The path of the robots.txt of every site.
 ROBOTS_PATH = "/robots.txt"
 
-# A site or steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
+# A site, its root or steps up, then segments of unreserved characters (RFC 3986, 2.3) that are not "." or "..".
 _PLAIN = re.compile(
-    r"(?:(https?://[^/?#\\\s]++)?/|((?:\.\./)++))?"
-    r"((?:[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/)*+[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+/?)",
+    r"((?:https?://[^/?#\\\s]++)?/|(?:\.\./)++)?"
+    r"([A-Za-z0-9_~-][A-Za-z0-9_.~-]*+(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+)*+/?)",
     re.ASCII,
 )
 _STEPS_UP = 8
@@ -113,7 +113,7 @@ def without_userinfo(text: str, in_its_place: str = "***@") -> str:
 @lru_cache(maxsize=4096)
 def _root_of(site: str) -> str:
     """The canonical form of a site as written, with a final slash. Raises :class:`NotCrawlable`."""
-    return canonicalise(site + "/")
+    return canonicalise(site)
 
 
 class Joiner:
@@ -124,28 +124,29 @@ class Joiner:
     fragment. Raises :class:`NotCrawlable`.
     """
 
-    __slots__ = ("_base", "_folders", "_root")
+    __slots__ = ("_base", "_most", "_starts")
 
     def __init__(self, base: str) -> None:
         self._base = base
-        self._root = base[: base.index("/", 8) + 1]
+        self._most = _PLAIN_CHARS - len(base)
+        root = base[: base.index("/", 8) + 1]
         folder = base.partition("?")[0].rpartition("/")[0] + "/"
-        self._folders = [folder]  # the page's folder, its parent, and so on
-        while folder != self._root and len(self._folders) < _STEPS_UP:
+        #: The page's folder, the root, and the folders above the page, by the start of a link to them.
+        self._starts: dict[str | None, str] = {None: folder, "/": root}
+        for steps in range(1, _STEPS_UP):
+            if folder == root:
+                break
             folder = folder[: folder.rindex("/", 0, -1) + 1]
-            self._folders.append(folder)
+            self._starts["../" * steps] = folder
 
     def __call__(self, href: str) -> str:
         plain = _PLAIN.fullmatch(href)
-        if plain is None or len(self._base) + len(href) > _PLAIN_CHARS:
+        if plain is None or len(href) > self._most:
             return canonicalise(href, self._base)
-        site, up, path = plain.groups()
-        if site is not None:
-            return _root_of(site) + path
-        if up is None:
-            return (self._root if href[0] == "/" else self._folders[0]) + path
-        steps = len(up) // len("../")
-        return canonicalise(href, self._base) if steps >= len(self._folders) else self._folders[steps] + path
+        start, path = plain.groups()
+        if start in self._starts:
+            return self._starts[start] + path
+        return canonicalise(href, self._base) if start[0] == "." else _root_of(start) + path
 
 
 def scheme_of(text: str) -> str | None:

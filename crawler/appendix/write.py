@@ -65,69 +65,56 @@ async def write_appendix(
     if there is no run, if a library is missing, and for variables without a sample or that cannot be computed.
     """
     load_arrow()
+    variables = dict(load_sampling("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
     with AtomicFiles() as files:
         beside = files.folder(folder, files_listed_in(folder))
-        (beside / "tables").mkdir()
-        (beside / "robots").mkdir()
+        for name in ("tables", "robots"):
+            (beside / name).mkdir()
         async with snapshot(store):
-            await _write(
-                store, beside, study, now, earlier, say, await judge(store, now, partial(say, "requests judged"))
+            audit = await judge(store, now, partial(say, "requests judged"))
+            if not audit.runs:
+                raise UsageError(f"{store.name}: no run, so there is nothing to append")
+            audit = replace(audit, at=audit.totals.last_at or audit.runs[-1].started_at)
+            await _write_audit(store, beside, audit)
+            draw = await store.samples.drawn()
+            survey, own = None, dict[str, Column]()
+            made: dict[str, Sequence[Sequence[Any]]] = {}
+            if draw is not None:
+                say("estimates from the sample")
+                survey = await load_sampling("survey").survey(store, now, variables, earlier=earlier)
+                own, made[DRAWS] = _draws(survey.drawn, variables)
+                plain = survey.as_json()
+                _write_json(beside / "estimates.json", plain | {"variables": dict(variables)})
+                made["nonresponse"] = list(plain["outcomes"].items())
+                made["estimates"] = list(load_sampling("publication").rows_of(survey))
+                _copy_files(beside, variables)
+                sources = {figure.what: figure.source for figure in survey.figures}
+                (beside / "recipe.R").write_text(recipe_r(draw, sources), "utf-8")
+                (beside / "recipe.py").write_text(recipe_python(draw, sources), "utf-8")
+            elif variables:
+                raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave them out")
+            tables, counts = tables_with(own), {}
+            for number, table in enumerate(tables):
+                say("tables written", number, len(tables))
+                async with aclosing(_rows(store, table, now, draw, audit, made.get(table.name, ()))) as rows:
+                    counts[table.name] = await write_table(beside / "tables", table, rows)
+            async with aclosing(store.rows(_SQL["robots_texts"])) as texts:
+                async for row in texts:
+                    (beside / "robots" / f"{row.version_sha256}.txt").write_bytes(row.body)
+            _write_json(beside / "software.json", software())
+            with (beside / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
+            contacts = (run.settings.identity.contact for run in reversed(audit.runs))
+            contact = next(filter(None, contacts), "unnamed")
+            study = msgspec.structs.replace(
+                study,
+                title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",
+                authors=study.authors or (contact,),
             )
+            documents = require("export", "this export", "crawler.appendix.documents")
+            documents.write_documents(beside, study, audit, survey, tables, counts)
+            (beside / "datapackage.json").write_text(data_package(beside, study, audit.at, tables), "utf-8")
         return _write_sums(beside)
-
-
-async def _write(
-    store: Store,
-    folder: Path,
-    study: Study,
-    now: float,
-    earlier: Store | None,
-    say: Say,
-    audit: AuditResult,
-) -> None:
-    variables = dict(load_sampling("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
-    if not audit.runs:
-        raise UsageError(f"{store.name}: no run, so there is nothing to append")
-    audit = replace(audit, at=audit.totals.last_at or audit.runs[-1].started_at)
-    await _write_audit(store, folder, audit)
-    draw = await store.samples.drawn()
-    survey, own = None, dict[str, Column]()
-    made: dict[str, Sequence[Sequence[Any]]] = {}
-    if draw is not None:
-        say("estimates from the sample")
-        survey = await load_sampling("survey").survey(store, now, variables, earlier=earlier)
-        own, made[DRAWS] = _draws(survey.drawn, variables)
-        plain = survey.as_json()
-        _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
-        made["nonresponse"] = list(plain["outcomes"].items())
-        made["estimates"] = list(load_sampling("publication").rows_of(survey))
-        _copy_files(folder, variables)
-        sources = {figure.what: figure.source for figure in survey.figures}
-        (folder / "recipe.R").write_text(recipe_r(draw, sources), "utf-8")
-        (folder / "recipe.py").write_text(recipe_python(draw, sources), "utf-8")
-    elif variables:
-        raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave them out")
-    tables, counts = tables_with(own), {}
-    for number, table in enumerate(tables):
-        say("tables written", number, len(tables))
-        async with aclosing(_rows(store, table, now, draw, audit, made.get(table.name, ()))) as rows:
-            counts[table.name] = await write_table(folder / "tables", table, rows)
-    async with aclosing(store.rows(_SQL["robots_texts"])) as texts:
-        async for row in texts:
-            (folder / "robots" / f"{row.version_sha256}.txt").write_bytes(row.body)
-    _write_json(folder / "software.json", software())
-    with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
-    contacts = (run.settings.identity.contact for run in reversed(audit.runs))
-    contact = next(filter(None, contacts), "unnamed")
-    study = msgspec.structs.replace(
-        study,
-        title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",
-        authors=study.authors or (contact,),
-    )
-    documents = require("export", "this export", "crawler.appendix.documents")
-    documents.write_documents(folder, study, audit, survey, tables, counts)
-    (folder / "datapackage.json").write_text(data_package(folder, study, audit.at, tables), "utf-8")
 
 
 def _column(values: Sequence[Any]) -> tuple[ColumnType, list[float | str | None]]:

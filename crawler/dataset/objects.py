@@ -70,7 +70,7 @@ class Objects:
 
     def put(self, key: str, content: bytes | Path) -> None:
         """Write an object, in place of one with that key."""
-        self._tried(key, lambda: self._obstore.put(self._store, key, content))
+        self._write(key, content)
 
     def create(self, key: str, content: bytes) -> bool:
         """Write an object if there is none with that key; returns whether the object with that key has this content.
@@ -79,10 +79,16 @@ class Objects:
         content tells whether it was this caller, so it must be of this caller alone.
         """
         try:
-            self._tried(key, lambda: self._obstore.put(self._store, key, content, mode="create", use_multipart=False))
+            self._write(key, content, mode="create", use_multipart=False)
         except self._errors.AlreadyExistsError:
             return self.get(key) == content
         return True
+
+    def _write(self, key: str, content: bytes | Path, **how: Any) -> None:
+        try:
+            self._tried(key, lambda: self._obstore.put(self._store, key, content, **how))
+        except (FileNotFoundError, self._errors.NotFoundError):
+            raise UsageError(f"{shown(self.location)}: this bucket does not exist in the object storage") from None
 
     def written_at(self, key: str) -> float:
         """When an object was written, by the clock of the storage, in epoch seconds; some storages cut the fraction."""

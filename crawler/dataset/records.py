@@ -94,6 +94,7 @@ class Task(msgspec.Struct, frozen=True):
     lost: Lost | None = None
     asks: list[Ask] = []
     answers: list[str] = []  # keys of the results of tasks that have answers for the bucket
+    writing_s: float = 0.0  # how long the last task of the bucket has written its results
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -119,6 +120,7 @@ class Done(msgspec.Struct, frozen=True):
     ended: str  # why the run ended, as a code
     asks: list[Ask] = []
     answers: list[Answer] = []
+    writing_s: float = 0.0
 
 
 class BucketState(msgspec.Struct, frozen=True):
@@ -131,6 +133,7 @@ class BucketState(msgspec.Struct, frozen=True):
     lost: Lost | None = None
     asks: list[Ask] = []
     answers: list[str] = []
+    writing_s: float = 0.0
 
     @property
     def has_news(self) -> bool:

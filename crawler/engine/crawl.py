@@ -18,7 +18,6 @@ from crawler.engine.gate import FetcherSide, Gate
 from crawler.engine.hooks import Hooks
 from crawler.engine.licences import Licences
 from crawler.engine.loop import CrawlLoop
-from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.operator import OperatorListener
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_counter import PageCounter
@@ -29,6 +28,7 @@ from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.site_files import SiteFiles, soft_404_kind, tdmrep_kind
 from crawler.engine.sitemaps import SiteOffers
+from crawler.engine.tasks import background_task
 from crawler.engine.workbench import Workbench
 from crawler.errors import StoreFull, SystemFull, UsageError
 from crawler.frontier.decide import Outcome
@@ -55,8 +55,8 @@ class RunInputs:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. The crawl pauses while a disk has less free space than
-    ``reserve``. ``write_ahead`` gets the news of a commit before the store does. Commits that nothing waits for come
-    ``commits_rarer`` times more seldom than usual.
+    ``reserve``. ``write_ahead`` gets the news of a commit before the store does. Commits that nothing waits for, and
+    looks at the disks, are ``rarer`` than usual by this factor.
     """
 
     store: Store
@@ -71,7 +71,7 @@ class RunInputs:
     on_pages: OnPages | None = None
     all_consumed: AllConsumed | None = None
     write_ahead: WriteAhead | None = None
-    commits_rarer: float = 1.0
+    rarer: float = 1.0
 
 
 class Crawl:
@@ -102,11 +102,9 @@ class Crawl:
             policy.robots, gate, self.store, self.clock, outbox, reader, self.progress, offers
         )
         self.main_sites, self.rules_cache = self.robots_cache.main_sites, self.robots_cache.rules_cache
-        self.licences = Licences(policy.robots, gate, self.store, self.clock, outbox, self.robots_cache)
-        self.tdmrep = SiteFiles(tdmrep_kind(), gate, self.store, outbox) if policy.robots.settings.tdmrep else None
-        self.soft_404 = (
-            SiteFiles(soft_404_kind(reader), gate, self.store, outbox) if policy.discovery.soft_404 else None
-        )
+        self.licences = Licences(self)
+        self.tdmrep = SiteFiles(tdmrep_kind(), self) if policy.robots.settings.tdmrep else None
+        self.soft_404 = SiteFiles(soft_404_kind(reader), self) if policy.discovery.soft_404 else None
         archive = None if run.recorder is None else outbox
         self.answers = Answers(policy, scope, self.rules_cache, self.store, reader, archive, run.hooks)
         self._loop = CrawlLoop(self)
@@ -133,7 +131,7 @@ class Crawl:
 
     def measuring_lag(self) -> AbstractAsyncContextManager[None]:
         """A context in which the lag of the event loop is measured, and taken out of the times of answers."""
-        return loop_lag_measured(self.inputs.side.lag, self.progress)
+        return background_task(self.inputs.side.lag.measure(self.progress))
 
     def obeying_operator(self) -> AbstractAsyncContextManager[None]:
         """A context in which the operator's orders are carried out.

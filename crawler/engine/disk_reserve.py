@@ -107,7 +107,7 @@ class DiskWatch:
 
     async def _keep_checking(self) -> None:
         while True:
-            await self._context.clock.sleep(_CHECK_EVERY_S)
+            await self._context.clock.sleep(_CHECK_EVERY_S * self._context.inputs.rarer)
             await self._check()
 
     async def _check(self) -> None:

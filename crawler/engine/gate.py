@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
@@ -172,7 +172,7 @@ class Gate:
 
     Invariants, for every request that leaves the process, beside those of the workbench:
 
-    1. The operator had not blocked the site.
+    1. No order of the operator that was given more than half a second ago had blocked the site or paused the crawl.
     2. The robots copy of its permit was in force.
     3. The lease lasted for longer than a request may take, and the time of the crawl was not over.
     4. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
@@ -198,6 +198,8 @@ class Gate:
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
+        self._orders_known_until = math.inf  # without an operator
+        self._read_orders: Callable[[], Awaitable[None]] = self._lease.renewed  # not called before :meth:`knows_orders`
 
     @property
     def look_ups(self) -> str:
@@ -219,6 +221,10 @@ class Gate:
         """Send nothing new while ``held`` by any of :class:`Hold`. Tasks at the gate wait, and pauses run on."""
         self.bench.hold(held, by)
         self._wake(self._clock.now())
+
+    def knows_orders(self, until: float, read_more: Callable[[], Awaitable[None]]) -> None:
+        """The orders that bind requests before ``until`` (seconds since the epoch) hold. ``read_more`` reads others."""
+        self._orders_known_until, self._read_orders = until, read_more
 
     async def wait_while_open(self, waiting: Awaitable[T]) -> T:
         """Wait for something. When the gate closes, the task that waits is cancelled."""
@@ -362,11 +368,12 @@ class Gate:
             self._wake(now)
             match reply:
                 case Go():
-                    if self._lease.covers_request():
+                    knows_orders = now <= self._orders_known_until
+                    if knows_orders and self._lease.covers_request():
                         return None if book is None else ticket.target
                     self.bench.put_back(ticket, now)
                     self._wake(now)
-                    await self.wait_while_open(self._lease.renewed())
+                    await self.wait_while_open(self._lease.renewed() if knows_orders else self._read_orders())
                 case Wait(until):
                     await self._wait(ticket, until)
                 case WaitForRoom():

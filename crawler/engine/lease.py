@@ -55,6 +55,10 @@ class Lease:
     def _lease_s(self) -> float | None:
         return None if self._store is None else self._store.lease_s
 
+    def end_at(self, ends_at: float) -> None:
+        """Let requests be sent until ``ends_at``: the next round begins, and nothing of the last one is under way."""
+        self._ends_at = ends_at
+
     def run_time_left_s(self) -> float:
         """How long the run may still last."""
         return self._ends_at - self._elapsed()

@@ -10,12 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from crawler.clock import Clock
-from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import FetchPermit, Gate
-from crawler.engine.outbox import Outbox
+from crawler.engine.gate import FetchPermit
 from crawler.engine.permission import Closed, permission
-from crawler.engine.robots_cache import RobotsCache
 from crawler.frontier.operator import BLOCKED
 from crawler.model import Preference, Purpose, Request, SiteFile
 from crawler.robots.readings import SiteRules
@@ -24,7 +20,7 @@ from crawler.store.rows import HORIZON_S, ClaimedSite, RobotsTarget
 from crawler.url import ROBOTS_PATH, split
 
 if TYPE_CHECKING:
-    from crawler.store.sections import Store
+    from crawler.engine.crawl import Crawl
 
 _KEPT = 1_000
 _MOST_HOPS = 5
@@ -57,21 +53,8 @@ class Licences:
        knows that it has waited, so it does not matter which worker claims it next.
     """
 
-    def __init__(
-        self,
-        policy: RobotsPolicy,
-        gate: Gate,
-        store: Store,
-        clock: Clock,
-        outbox: Outbox,
-        robots_cache: RobotsCache,
-    ) -> None:
-        self._policy = policy
-        self._gate = gate
-        self._store = store
-        self._clock = clock
-        self._outbox = outbox
-        self._robots_cache = robots_cache
+    def __init__(self, context: Crawl) -> None:
+        self._context = context
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def of(
@@ -100,7 +83,8 @@ class Licences:
 
     async def is_awaited(self, target: RobotsTarget) -> bool:
         """Whether sites wait for a URL as a licence. Those that wait for a robots.txt have seen other URLs before."""
-        return target.path != ROBOTS_PATH and any(not wait.seen for wait in await self._store.robots_waits(target))
+        waits = () if target.path == ROBOTS_PATH else await self._context.store.robots_waits(target)
+        return any(not wait.seen for wait in waits)
 
     async def answer(self, target: RobotsTarget, site: ClaimedSite, group: str) -> None:
         """Get the licence that other sites wait for, on the claimed ``site``. Raises as :meth:`of`.
@@ -108,16 +92,16 @@ class Licences:
         They wait on if it must be requested at another claim: the site waits itself, or its pause is long.
         """
         url = f"{target.site}{target.path}"
-        copy = await self._robots_cache.permitted(target, site, group)
+        copy = await self._context.robots_cache.permitted(target, site, group)
         if isinstance(copy, RobotsTarget):
             return
         if isinstance(copy, Closed):
             self._keep(site.id, url, self._unasked(url, copy.why, is_lasting=True))
         elif await self._valid(url) is None:
-            rules = await self._robots_cache.rules_cache.rules(site.name, copy)
+            rules = await self._context.robots_cache.rules_cache.rules(site.name, copy)
             if not await self._requested(site, group, rules, url):
                 return
-        self._outbox.add_target_answered(target)
+        self._context.outbox.add_target_answered(target)
 
     async def _found(self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str) -> _Known | None:
         """The licence at ``url``, behind redirects; ``None`` as :meth:`of`."""
@@ -128,7 +112,7 @@ class Licences:
                 if place.site != site.name:
                     if await self._waits(site, url):
                         return None
-                elif not await self._requested(site, group, rules, url) or self._gate.pauses_long(group):
+                elif not await self._requested(site, group, rules, url) or self._context.gate.pauses_long(group):
                     return None
                 known = self._known[url]
             if not known.file.moved_to:
@@ -139,17 +123,17 @@ class Licences:
     async def _valid(self, url: str) -> _Known | None:
         """The licence at ``url`` if nothing has to be asked: it holds, or is not to be asked for again yet."""
         known = self._known.get(url)
-        now = self._clock.now()
+        now = self._context.clock.now()
         if known is None or (known.file.valid_until or 0.0) <= now:
             place = split(url)
-            there = await self._store.site(place.site)
-            file = None if there is None else await self._store.site_file(there.id, place.path)
+            there = await self._context.store.site(place.site)
+            file = None if there is None else await self._context.store.site_file(there.id, place.path)
             if file is None or file.purpose is not Purpose.LICENSE or (file.valid_until or 0.0) <= now:
                 return None
             known = self._remember(url, file)
         until = known.file.valid_until or 0.0
         if known.file.failing_since is not None and until - now < 2 * HORIZON_S:  # the site was claimed a little early
-            await self._gate.wait_until(until)
+            await self._context.gate.wait_until(until)
             return None
         return known
 
@@ -157,22 +141,22 @@ class Licences:
         """Let the site wait for a licence on another site. False if it has waited in vain, or must not wait."""
         place = split(url)
         target, is_lasting, why = RobotsTarget(place.site, place.path), True, ""
-        if self._gate.is_blocked(url):
+        if self._context.gate.is_blocked(url):
             why = f"{place.site} is {BLOCKED}"
         elif place.path == ROBOTS_PATH:
             why = "it is no URL that this crawl may request"
-        elif any(wait.site_id == site.id for wait in await self._store.robots_waits(target)):
+        elif any(wait.site_id == site.id for wait in await self._context.store.robots_waits(target)):
             is_lasting, why = False, "it was not requested in time"
         if not why:
-            self._robots_cache.wait_for(site, url)
+            self._context.robots_cache.wait_for(site, url)
             return True
-        there = await self._store.site(place.site)
+        there = await self._context.store.site(place.site)
         file = self._unasked(url, why, is_lasting=is_lasting)
         if there is None:
             self._remember(url, file)
         else:
             self._keep(there.id, url, file)
-            self._outbox.add_target_answered(target)
+            self._context.outbox.add_target_answered(target)
         return False
 
     async def _requested(self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str) -> bool:
@@ -184,20 +168,21 @@ class Licences:
             is_lasting = site.copy.retry_at is None
             self._keep(site.id, url, self._unasked(url, allowed.why, is_lasting=is_lasting))
             return True
-        if self._gate.pauses_long(group):
+        if self._context.gate.pauses_long(group):
             return False
-        previous = await self._store.site_file(site.id, place.path)
+        previous = await self._context.store.site_file(site.id, place.path)
         permit = FetchPermit.under(site, group, site.copy, rules, allowed)
         request = Request(url, Purpose.LICENSE, max_bytes=MAX_BYTES, any_type=True)
-        answer = await self._gate.send(request, permit)
+        answer = await self._context.gate.send(request, permit)
         if answer is None:
             return False
-        self._keep(site.id, url, licence_file(answer, url, settings=self._policy.settings, previous=previous))
+        settings = self._context.policy.robots.settings
+        self._keep(site.id, url, licence_file(answer, url, settings=settings, previous=previous))
         return True
 
     def _unasked(self, url: str, why: str, *, is_lasting: bool) -> SiteFile:
         """The row of a licence that was not requested, for the reason ``why``."""
-        now, settings = self._clock.now(), self._policy.settings
+        now, settings = self._context.clock.now(), self._context.policy.robots.settings
         if not is_lasting:
             previous = self._known[url].file if url in self._known else None
             return licence_unasked(url, why, settings=settings, previous=previous, now=now)
@@ -206,7 +191,7 @@ class Licences:
 
     def _keep(self, site_id: int, url: str, file: SiteFile) -> None:
         self._remember(url, file)
-        self._outbox.add_file(site_id, file)
+        self._context.outbox.add_file(site_id, file)
 
     def _remember(self, url: str, file: SiteFile) -> _Known:
         file, licence = licence_of(file)

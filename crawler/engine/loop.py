@@ -294,8 +294,8 @@ class CrawlLoop:
             commit_awaited=context.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
             pages_need_commit=context.store.lease_s is not None and context.pages.needs_commit,
-            commit_age_s=COMMIT_AGE_S * context.inputs.commits_rarer,
-            claim_age_s=context.bench.horizon_s(now) * context.inputs.commits_rarer,
+            commit_age_s=COMMIT_AGE_S * context.inputs.rarer,
+            claim_age_s=context.bench.horizon_s(now) * context.inputs.rarer,
         )
 
     async def _idle(self, *, nothing_added: bool) -> Idle:

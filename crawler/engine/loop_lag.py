@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from crawler.clock import Clock
 from crawler.engine.progress import Progress
-from crawler.engine.tasks import background_task
 
 _EVERY_S = 0.05
 _RESOLUTION_S = 0.001  # a timer of the loop may come so much later than asked for, on an idle loop too
@@ -51,10 +48,3 @@ class LoopLag:
         times are epoch seconds.
         """
         return max(0.0, min(self.now_s(), finished_at - started_at))
-
-
-@asynccontextmanager
-async def loop_lag_measured(lag: LoopLag, progress: Progress) -> AsyncIterator[None]:
-    """Measure the lag inside the context, and keep the worst in ``progress.worst_lag_s``."""
-    async with background_task(lag.measure(progress)):
-        yield

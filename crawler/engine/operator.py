@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from crawler.engine.crawl import Crawl
     from crawler.store.sections import Store
 
-_POLL_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
+_HOLDS_WITHIN_S = 0.5  # of a pause, a block or a stop: the audit judges by it
+_POLL_EVERY_S = 0.25
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
@@ -35,7 +37,8 @@ class OperatorListener:
     """Carries out the orders of the operator while a crawl runs.
 
     Four tasks each do one thing, because a large block takes long, and so may a commit that the store is busy with:
-    reading orders waits for neither. Pauses, blocks and stops hold from the moment when an order is read.
+    reading orders waits for neither. Pauses, blocks and stops hold from the moment when an order is read. The gate has
+    orders read before a request if it is too late since they were read, as on a late event loop.
 
     Invariants: orders are carried out one after the other, in the order of their numbers. An order is noted as done
     after its last transaction. If the process is killed before, the next run carries it out again.
@@ -46,6 +49,8 @@ class OperatorListener:
         self._store = context.store
         self._progress = context.progress
         self._orders: list[Order] = []
+        self._reading = asyncio.Lock()
+        self._read_at = -math.inf  # when the last reading of orders began, in seconds since the epoch
         self._is_scope_wider = False  # than when the excluded URLs were decided on
         self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
@@ -99,8 +104,18 @@ class OperatorListener:
     # --- orders -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Read new orders. Pauses, blocks and stops hold at once."""
-        if news := await self._store.control.orders(self._orders[-1].id if self._orders else 0):
+        """Read the orders that were given until now, unless another task does so meanwhile."""
+        wanted_at = self._context.clock.now()
+        async with self._reading:
+            if self._read_at >= wanted_at:
+                return
+            self._read_at = self._context.clock.now()
+            self._obey(await self._store.control.orders(self._orders[-1].id if self._orders else 0))
+            self._context.gate.knows_orders(self._read_at + _HOLDS_WITHIN_S, self._listen)
+
+    def _obey(self, news: Sequence[Order]) -> None:
+        """Pauses, blocks and stops hold at once; the rest of each order is queued."""
+        if news:
             self._orders += news
             now_standing = standing(self._orders)
             self._context.scope.blocks.replace(now_standing.blocked)
@@ -152,7 +167,7 @@ class OperatorListener:
         The new seed may widen the scope.
         """
         # By then the scope of each worker is wider.
-        await self._context.clock.sleep(since + 2 * _POLL_EVERY_S - self._context.clock.now())
+        await self._context.clock.sleep(since + _HOLDS_WITHIN_S - self._context.clock.now())
         if not self._holds(order):
             return
         store, scope, url, policy = self._store, self._context.scope, order.name, self._context.policy

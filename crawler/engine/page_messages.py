@@ -6,7 +6,7 @@ here, and checks the type of each value.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 import msgspec
 
@@ -23,7 +23,7 @@ MAX_MEMORY_BYTES = 256 << 20
 OUT_OF_MEMORY = 12
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A document to be read, and the facts that its reading needs. ``now`` is in epoch seconds.
 
     The system ends a process that takes more than ``max_cpu_s`` of processor time for the document.
@@ -45,9 +45,5 @@ class Question(NamedTuple):
     shingles: bool = False
 
 
-_DECODER: msgspec.msgpack.Decoder[PageFacts | str] = msgspec.msgpack.Decoder(PageFacts | str)
-
-
-def unpack_answer(message: bytes) -> PageFacts | str:
-    """The answer in a message. Raises :class:`msgspec.DecodeError` if there is none."""
-    return _DECODER.decode(message)
+#: The answer in a message: the facts, or a bug. Raises :class:`msgspec.DecodeError` if there is none.
+unpack_answer: Callable[[bytes], PageFacts | str] = msgspec.msgpack.Decoder(PageFacts | str).decode

@@ -256,19 +256,21 @@ class ParserPool:
         Raises :class:`TextUnread` for a document that exceeds the limits or brings a bug to light, and otherwise as
         :meth:`read`.
         """
-        answer = await self._ask(question, is_alone=False)
-        if isinstance(answer, _Unread):
-            raise TextUnread(answer.why)
-        if not isinstance(answer, MainText):
-            raise TextUnread(f"a bug in the crawler ({answer})")
+        answer = await self._text(question)
+        assert isinstance(answer, MainText)
         return answer
 
     async def read_content(self, question: ContentQuestion) -> Content | None:
         """The content of a stored document; ``None`` without the libraries for it. Raises as :meth:`read_text`."""
+        answer = await self._text(question)
+        assert answer is None or isinstance(answer, Content)
+        return answer
+
+    async def _text(self, question: TextQuestion) -> Answer:
         answer = await self._ask(question, is_alone=False)
         if isinstance(answer, _Unread):
             raise TextUnread(answer.why)
-        if answer is not None and not isinstance(answer, Content):
+        if isinstance(answer, str):
             raise TextUnread(f"a bug in the crawler ({answer})")
         return answer
 
@@ -466,10 +468,10 @@ class _Document(Document):
                 return unpack_rules(message)
             case SitemapQuestion():
                 return unpack_sitemap(message)
-            case TextQuestion():
-                return unpack_text(message)
             case ContentQuestion():
                 return unpack_content(message)
+            case TextQuestion():
+                return unpack_text(message)
             case Question():
                 return unpack_answer(message)
 

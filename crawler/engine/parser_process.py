@@ -102,10 +102,10 @@ def answer_to(question: AnyQuestion) -> bytes:
         return pack_rules(read_robots(question))
     if isinstance(question, SitemapQuestion):
         return pack_answer(read_sitemap_of(question))
-    if isinstance(question, TextQuestion):
-        return pack_answer(read_text(question))
     if isinstance(question, ContentQuestion):
         return pack_answer(read_content(question))
+    if isinstance(question, TextQuestion):
+        return pack_answer(read_text(question))
     return pack_answer(read_document(question))
 
 
@@ -129,8 +129,8 @@ def _answer(message: bytes, body: bytes) -> bytes:
     """The answer to a question."""
     try:
         question = unpack_question(message, body)
-        if isinstance(question, TextQuestion | ContentQuestion):
-            load_reader(question.content_type, is_text=isinstance(question, TextQuestion))
+        if isinstance(question, TextQuestion):
+            load_reader(type(question), question.content_type)
         limit_time(question.max_cpu_s)
         answer = answer_to(question)
     except (MemoryError, SelectolaxError):

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from crawler.engine.answers import tagged
-from crawler.engine.gate import FetchPermit, Gate
-from crawler.engine.outbox import Outbox
+from crawler.engine.gate import FetchPermit
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.permission import Closed, permission
 from crawler.model import Fetched, FetchResult, Purpose, Request, SiteFile
@@ -18,7 +17,7 @@ from crawler.robots.tdmrep import MAX_BYTES, NO_RULES, TDMREP_PATH, TdmRules, in
 from crawler.store.rows import ClaimedSite
 
 if TYPE_CHECKING:
-    from crawler.store.sections import Store
+    from crawler.engine.crawl import Crawl
 
 _KEPT = 1_000
 #: The octets of an answer to a path that cannot exist that are read.
@@ -55,11 +54,9 @@ class SiteFiles(Generic[T]):
     A file is requested if robots.txt allows its path. Without an answer it states nothing.
     """
 
-    def __init__(self, kind: FileKind[T], gate: Gate, store: Store, outbox: Outbox) -> None:
+    def __init__(self, kind: FileKind[T], context: Crawl) -> None:
         self._kind = kind
-        self._gate = gate
-        self._store = store
-        self._outbox = outbox
+        self._context = context
         self._known: OrderedDict[int, _Known[T]] = OrderedDict()
 
     async def of(self, site: ClaimedSite, group: str, rules: SiteRules | None) -> T | None:
@@ -81,21 +78,21 @@ class SiteFiles(Generic[T]):
         if is_asked:
             permit = FetchPermit.under(site, group, site.copy, rules, allowed)
             request = Request(f"{site.name}{path}", kind.purpose, max_bytes=kind.max_bytes, any_type=True)
-            answer = await self._gate.send(request, permit)
+            answer = await self._context.gate.send(request, permit)
             if answer is None:
                 return None
             file, meaning = await kind.interpret(answer, site.name, rules)
             known = _Known(file.fetched_at, meaning)
-            self._outbox.add_file(site.id, file)
+            self._context.outbox.add_file(site.id, file)
         assert known is not None, "it has been requested"
         self._known[site.id] = known
         self._known.move_to_end(site.id)
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
-        return None if is_asked and self._gate.pauses_long(group) else known.meaning
+        return None if is_asked and self._context.gate.pauses_long(group) else known.meaning
 
     async def _stored(self, site: ClaimedSite, path: str) -> _Known[T] | None:
-        file = await self._store.site_file(site.id, path)
+        file = await self._context.store.site_file(site.id, path)
         return None if file is None else _Known(file.fetched_at, self._kind.stored(file, site.name))
 
 

@@ -5,8 +5,8 @@ The crawler itself decompresses no sitemap: a few kilobytes of gzip may hold 50 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ LARGE_BYTES = 1 << 16
 LIMITS = SitemapLimits()
 
 
-class SitemapQuestion(NamedTuple):
+class SitemapQuestion(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A sitemap or feed to be read. The system ends a process that takes more than ``max_cpu_s`` of processor time."""
 
     max_cpu_s: float
@@ -42,7 +42,8 @@ class SitemapFacts(msgspec.Struct, frozen=True):
     broken: RequestError | None = None  # why there is no body
 
 
-_DECODER: msgspec.msgpack.Decoder[SitemapFacts | str] = msgspec.msgpack.Decoder(SitemapFacts | str)
+#: The answer in a message: the facts, or a bug. Raises :class:`msgspec.DecodeError` if there is none.
+unpack_sitemap: Callable[[bytes], SitemapFacts | str] = msgspec.msgpack.Decoder(SitemapFacts | str).decode
 _NOTHING = Sitemap(SitemapKind.UNKNOWN)
 
 
@@ -75,8 +76,3 @@ def unread_sitemap(question: SitemapQuestion, why: str) -> SitemapFacts:
     """The facts of a sitemap that could not be read within the limits. The digest is that of the body as received."""
     notes = (f"not read: {why}",)
     return SitemapFacts(Sitemap(SitemapKind.UNKNOWN, notes=notes), sha256(question.body).digest())
-
-
-def unpack_sitemap(message: bytes) -> SitemapFacts | str:
-    """The answer in a message: the facts, or a bug. Raises :class:`msgspec.DecodeError` if there is none."""
-    return _DECODER.decode(message)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -17,7 +17,7 @@ class TextUnread(Exception):
     """The text or the content of a document was not read; the message is the reason."""
 
 
-class TextQuestion(NamedTuple):
+class TextQuestion(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A stored document whose text is to be read. ``url`` is the address of the document, or of its site."""
 
     max_cpu_s: float
@@ -27,27 +27,21 @@ class TextQuestion(NamedTuple):
     body: bytes
 
 
-class ContentQuestion(NamedTuple):
-    """A stored document whose content is to be read, with the fields of :class:`TextQuestion`."""
-
-    max_cpu_s: float
-    url: str
-    charset: str | None
-    content_type: str
-    body: bytes
+class ContentQuestion(TextQuestion, frozen=True, array_like=True, tag=True):
+    """A stored document whose content is to be read."""
 
 
-_TEXT: msgspec.msgpack.Decoder[MainText | str] = msgspec.msgpack.Decoder(MainText | str)
-_CONTENT: msgspec.msgpack.Decoder[Content | str | None] = msgspec.msgpack.Decoder(Content | str | None)
+#: The text in a message, or the description of a bug. Raises :class:`msgspec.DecodeError` if neither.
+unpack_text: Callable[[bytes], MainText | str] = msgspec.msgpack.Decoder(MainText | str).decode
+#: The content in a message, as above; ``None`` without the libraries that read it.
+unpack_content: Callable[[bytes], Content | str | None] = msgspec.msgpack.Decoder(Content | str | None).decode
 
 
 @cache
-def load_reader(content_type: str, *, is_text: bool) -> None:
-    """Load the libraries that read a text, or else a content, which takes longer than to read one."""
-    if is_text:
-        read_text(TextQuestion(MAX_CPU_S, "", None, content_type, b""))
-    else:
-        read_content(ContentQuestion(MAX_CPU_S, "", None, content_type, b""))
+def load_reader(kind: type[TextQuestion], content_type: str) -> None:
+    """Load the libraries that answer questions of a kind, which takes longer than to read one document."""
+    question = kind(MAX_CPU_S, "", None, content_type, b"")
+    read_content(question) if isinstance(question, ContentQuestion) else read_text(question)
 
 
 def read_text(question: TextQuestion) -> MainText:
@@ -62,13 +56,3 @@ def read_content(question: ContentQuestion) -> Content | None:
     from crawler.page.content import content_of  # as above
 
     return content_of(question.body, question.charset, question.content_type)
-
-
-def unpack_text(message: bytes) -> MainText | str:
-    """The answer in a message: the text, or the description of a bug. Raises :class:`msgspec.DecodeError` if none."""
-    return _TEXT.decode(message)
-
-
-def unpack_content(message: bytes) -> Content | str | None:
-    """The content in a message, or the description of a bug. Raises :class:`msgspec.DecodeError` if neither."""
-    return _CONTENT.decode(message)

@@ -41,7 +41,6 @@ from crawler.fetch.session import Response, Session
 from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
-from crawler.gunzip import gunzip
 from crawler.model import (
     Failed,
     Fetched,
@@ -386,7 +385,7 @@ class HttpFetcher:
         body = await self._body(short, response, headers, transfer)
         if isinstance(body, RequestError) or body.overflowed:
             return b""
-        return gunzip(body.gzipped) if body.gzipped is not None else body.plain or b""
+        return body.plain or b""
 
     async def _fetched(
         self,
@@ -412,7 +411,7 @@ class HttpFetcher:
             plain=body.plain,
             gzipped=body.gzipped,
             truncated=body.overflowed,
-            unchecked=request.max_bytes if body.is_unchecked else None,
+            unchecked=None if body.gzipped is None else request.max_bytes,
             **self._about(transfer),
         )
         if request.purpose not in _READ_LATER and content_type in _HTML_TYPES:  # a parser process judges the others
@@ -442,7 +441,7 @@ class HttpFetcher:
             if not coding or (is_kept and not 0 < size <= request.max_bytes):
                 body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes, received_at)
             elif is_kept:
-                body = _Body(None, b"".join(pieces), False, received_at, is_unchecked=True)
+                body = _Body(None, b"".join(pieces), False, received_at)
             else:
                 # A small body may decode to a large one. It is decoded again when it has the memory.
                 most = request.max_bytes if size > LARGE_OCTETS else min(LARGE_OCTETS, request.max_bytes)
@@ -563,10 +562,9 @@ class _About(TypedDict):
 
 class _Body(NamedTuple):
     plain: bytes | None  # the decoded body; None if ``gzipped`` holds it
-    gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
+    gzipped: bytes | None  # the body as received, not decoded
     overflowed: bool  # the body was longer than allowed
     received_at: float  # the end of its transfer, in seconds since the epoch
-    is_unchecked: bool = False  # ``gzipped`` was not decoded
 
     @property
     def held_bytes(self) -> int:
@@ -590,8 +588,7 @@ def _expected_bytes(request: Request, response: Response, *, is_coded: bool) -> 
 async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:
     """Decode the pieces of a body until its end, or until there are more than ``max_bytes``.
 
-    A body that is one gzip member is decoded to check it, and kept as it was received. Raises
-    :class:`~crawler.fetch.decoding.BadCoding` for broken data.
+    Raises :class:`~crawler.fetch.decoding.BadCoding` for broken data.
     """
     decoded: list[bytes] = []
     wire = size = 0
@@ -603,10 +600,7 @@ async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received
         size += len(decoded[-1])
         if size > max_bytes:
             break
-    overflowed = size > max_bytes or wire > max_bytes
-    if wire < size and not overflowed and decoder.is_one_gzip():
-        return _Body(None, b"".join(coded), False, received_at)
-    return _Body(b"".join(decoded)[:max_bytes], None, overflowed, received_at)
+    return _Body(b"".join(decoded)[:max_bytes], None, size > max_bytes or wire > max_bytes, received_at)
 
 
 def _was_reset(response: Response, headers: Headers) -> bool:

@@ -50,10 +50,6 @@ class Decoder(Protocol):
         """Whether the coded stream has come to its end."""
         ...
 
-    def is_one_gzip(self) -> bool:
-        """Whether all data fed is one whole gzip member with a valid checksum, so that it can be kept for the body."""
-        ...
-
 
 class _Brotli:
     def __init__(self) -> None:
@@ -67,9 +63,6 @@ class _Brotli:
 
     def complete(self) -> bool:
         return bool(self._stream.is_finished())
-
-    def is_one_gzip(self) -> bool:
-        return False
 
 
 class _Member(Protocol):
@@ -110,9 +103,10 @@ class _Members:
     def complete(self) -> bool:
         return self._stream.eof
 
-    def is_one_gzip(self) -> bool:
+    def is_one(self) -> bool:
+        """Whether all data fed is one whole member with a valid checksum, so that it can be kept for the body."""
         stream = self._stream
-        return self._name == "gzip" and self._members == 1 and stream.eof and not (stream.unused_data or self._padding)
+        return self._members == 1 and stream.eof and not (stream.unused_data or self._padding)
 
     def _begin_member(self, data: bytes) -> None:
         self._padding = not data.startswith(self._magic[: len(data)])
@@ -148,11 +142,8 @@ class _Deflate:
     def complete(self) -> bool:
         return self._stream is not None and self._stream.eof
 
-    def is_one_gzip(self) -> bool:
-        return False
 
-
-def _gzip() -> Decoder:
+def _gzip() -> _Members:
     return _Members("gzip", gunzip.member, b"\x1f\x8b")
 
 
@@ -198,7 +189,7 @@ def decode_gzip(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestErro
     if isinstance(found, RequestError):
         return found
     decoded, decoder = found
-    return too_large("is longer", max_bytes) if len(decoded) > max_bytes else (decoded, decoder.is_one_gzip())
+    return too_large("is longer", max_bytes) if len(decoded) > max_bytes else (decoded, decoder.is_one())
 
 
 def gzip_beginning(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestError:
@@ -207,7 +198,7 @@ def gzip_beginning(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestE
     return found if isinstance(found, RequestError) else (found[0][:max_bytes], len(found[0]) > max_bytes)
 
 
-def _from_gzip(body: bytes, max_bytes: int) -> tuple[bytes, Decoder] | RequestError:
+def _from_gzip(body: bytes, max_bytes: int) -> tuple[bytes, _Members] | RequestError:
     """A body decoded, with one octet more than ``max_bytes`` if it is longer, and its decoder; or why it cannot be."""
     decoder = _gzip()
     try:

@@ -52,12 +52,9 @@ class IdleConnections:
         self._most = most
         self._by_key: dict[Hashable, list[_Idle]] = {}
         self._by_group: dict[str, list[_Idle]] = {}
-        self._count = 0
+        self.count = 0  # connections
         self._lost: dict[Hashable, int] = {}  # by key, requests in a row
         self._timer: asyncio.TimerHandle | None = None
-
-    def __len__(self) -> int:
-        return self._count
 
     def add(self, key: Hashable, connection: Connection) -> None:
         """Keep a connection whose request is over; close it if requests on kept connections to its origin are lost."""
@@ -69,8 +66,8 @@ class IdleConnections:
         idle = _Idle(key, connection, now, now + UNKNOWN_S)
         self._by_key.setdefault(key, []).append(idle)
         self._by_group.setdefault(connection.group, []).append(idle)
-        self._count += 1
-        if self._count > self._most:
+        self.count += 1
+        if self.count > self._most:
             self.close_least_useful()
         if self._timer is None:
             self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated)
@@ -122,7 +119,7 @@ class IdleConnections:
         left = [idle.connection for idle in self._all()]
         self._by_key.clear()
         self._by_group.clear()
-        self._count = 0
+        self.count = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -147,7 +144,7 @@ class IdleConnections:
     def _remove(self, idle: _Idle) -> None:
         _discard(self._by_key, idle.key, idle)
         _discard(self._by_group, idle.connection.group, idle)
-        self._count -= 1
+        self.count -= 1
 
 
 def _discard(lists: dict[Any, list[_Idle]], name: Hashable, idle: _Idle) -> None:

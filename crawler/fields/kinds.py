@@ -92,28 +92,12 @@ def _written_seconds(span_s: float | None) -> float | str:
     return written_duration(span_s or 0)
 
 
-def _size(value: object) -> int | None:
-    if value == _AUTO:
-        return None
+def _octets(value: object, or_else: str) -> int:
     if isinstance(value, str):
         value = read_size(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
-        raise ValueError(f'must be "{_AUTO}", a number of bytes, or a text such as "500 MB", "1 GB", "2 GiB"')
+        raise ValueError(f'must be a number of bytes, or a text such as "500 MB", "1 GB", "2 GiB"; {or_else}')
     return value
-
-
-def _written_size(octets: int | None) -> int | str:
-    return _AUTO if octets is None else written_size(octets)
-
-
-def _size_or_no_limit(value: object) -> int | None:
-    try:
-        octets = None if value == _AUTO else _size(value)
-    except ValueError:
-        octets = None
-    if octets is None:
-        raise ValueError('must be a number of bytes, or a text such as "500 MB", "50 GB", "2 GiB"; 0 is no limit')
-    return octets or None
 
 
 def _depth(value: object) -> int | None:
@@ -229,12 +213,17 @@ DEPTH = ValueKind(
 )
 FACTOR = _number("a number from 0 to 1000", lambda value: 0 <= value <= 1000)
 #: ``None`` is "auto": the crawler chooses.
-SIZE_OR_AUTO = ValueKind(f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size)
+SIZE_OR_AUTO = ValueKind(
+    f'"{_AUTO}", or a size such as "500 MB"; 0 is none',
+    Form.TEXT,
+    lambda value: None if value == _AUTO else _octets(value, f'"{_AUTO}" leaves it to the crawler'),
+    lambda octets: _AUTO if octets is None else written_size(octets),
+)
 SIZE_OR_NO_LIMIT = ValueKind(
     'a size such as "50 GB"; 0 is no limit',
     Form.TEXT,
-    _size_or_no_limit,
-    lambda octets: 0 if octets is None else _written_size(octets),
+    lambda value: _octets(value, "0 is no limit") or None,
+    lambda octets: written_size(octets or 0),
     "SIZE",
 )
 DURATIONS = ValueKind(

@@ -12,8 +12,6 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jinja2 import Environment
-
 from crawler.atomic_files import AtomicFiles
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
@@ -200,10 +198,5 @@ def _seconds(value: float) -> str:
     return f"{value:g} seconds" if value != 1 else "1 second"
 
 
-def _environment() -> Environment:
-    made = template_environment("crawler.identity")
-    made.filters["seconds"] = _seconds
-    return made
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = template_environment("crawler.identity")
+_ENVIRONMENT.filters["seconds"] = _seconds

@@ -34,11 +34,6 @@ def component(name: str, value: str, **parameters: int | str | bool) -> Componen
     return Component((name, dict(parameters)), value)
 
 
-def member(text: str) -> str:
-    """A String Item (RFC 9651, 4.1.6). ``text`` is printable ASCII."""
-    return ser(text)
-
-
 def content_digest(body: bytes) -> str:
     """The value of ``Content-Digest`` for ``body`` (RFC 9530, 2)."""
     return ser({"sha-256": sha256(body).digest()})

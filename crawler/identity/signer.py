@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from os import urandom
 from pathlib import Path
 
+from http_sf import ser
+
 from crawler.errors import UsageError
 from crawler.identity.demands import ALGORITHM, TAG, Demand, Identifier, Message, covered, demanded
 from crawler.identity.keys import SigningKey, read, signing
-from crawler.identity.signatures import Component, member, signed_fields
+from crawler.identity.signatures import Component, signed_fields
 from crawler.settings.settings import SignatureForm
 from crawler.url import split
 
@@ -88,7 +90,7 @@ class WebBotAuth:
         if demands is not None and _fits(demands.wanted, key):
             wanted, nonces, demands.nonces = demands.wanted, demands.nonces, {}
             demands.has_nonce = bool(nonces)
-        agent = member(self._agent)
+        agent = ser(self._agent)
         agents = {each.label: agent for each in wanted}
         field = ", ".join(f"{label}={agent}" for label in agents) if self._is_dictionary else agent
         message = Message(method, url, authority, {name.lower(): value for name, value in fields.items()})

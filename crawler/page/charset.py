@@ -271,11 +271,11 @@ def _is_utf8(body: bytes, *, whole: bool = False) -> bool:
     """Whether ``body`` is valid UTF-8. Unless ``whole``, its last character may be cut."""
     if body.isascii():
         return True
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    rest = memoryview(body)
     try:
-        for start in range(0, len(body), _PIECE_BYTES):  # not at once, to save memory
-            decoder.decode(body[start : start + _PIECE_BYTES])
-        decoder.decode(b"", whole)
+        while len(rest) > _PIECE_BYTES:  # not at once, to save memory
+            rest = rest[codecs.utf_8_decode(rest[:_PIECE_BYTES])[1] :]
+        codecs.utf_8_decode(rest, "strict", whole)
     except UnicodeDecodeError:
         return False
     return True

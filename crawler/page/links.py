@@ -61,11 +61,11 @@ def anchor_text(node: LexborNode, keep_chars: int) -> str:
     """The text of a link with white space collapsed; without text, the ``alt`` of its images or of the area."""
     only = node.first_child
     if only is not None and only.next is None:
-        inner = only.first_child  # of <a><span>text</span></a>; None if ``only`` is the text itself
-        if inner is None or inner.next is None:
-            text = (inner or only).text_content
-            if text and only.tag_id not in _SILENT:
-                return collapse(text, keep_chars)
+        text = only.text_content  # None for an element
+        if text is None and (inner := only.first_child) is not None and inner.next is None:
+            text = inner.text_content if only.tag_id not in _SILENT else None  # of <a><span>text</span></a>
+        if text:
+            return collapse(text, keep_chars)
     texts: list[str] = []
     for part in islice(node.traverse(include_text=True), MAX_ANCHOR_NODES):
         text = part.text_content

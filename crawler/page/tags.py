@@ -30,7 +30,7 @@ MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta,title,frame[src],iframe[src],script,style,noscript"
+_SELECTOR = "[href],meta,title,[src]:is(frame,iframe),script,style,noscript"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.
@@ -38,7 +38,6 @@ _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").c
 _NOT_TEXT = frozenset(
     node.tag_id for tag in ("script", "style", "noscript") for node in LexborHTMLParser(f"<{tag}></{tag}>").css(tag)
 )
-_RSL_TYPE = LICENCE_TYPE.encode()
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
 _RESOURCES = "script[src],img[src],iframe[src],frame[src],link[rel][href]"
 _KINDS = {"script": "script", "img": "image", "iframe": "frame", "frame": "frame"}
@@ -78,7 +77,6 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
         encoding = change
         del tree, tags
         tree, tags = _parsed(body, encoding)
-    licences, inline_licence = _licences(tree) if _RSL_TYPE in body else ([], "")
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -91,8 +89,8 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
         note=tags.links.note,
         language=_declared_language(tree, tags.pragma_language),
         resources=_resources(tree) if resources else Counter(),
-        licences=licences,
-        inline_licence=inline_licence,
+        licences=tags.licences,
+        inline_licence=tags.inline_licence or "",
         text_sha256=_text_sha256(tree, tags.not_text),  # this and the next change the tree
         shingles=_shingles(tree) if shingles else b"",
     )
@@ -113,6 +111,8 @@ class _Tags:
         "canonicals",
         "declared",
         "feeds",
+        "inline_licence",
+        "licences",
         "links",
         "metas",
         "not_text",
@@ -132,24 +132,26 @@ class _Tags:
         self.pragma_language: str | None = None
         self.title: str | None = None
         self.feeds: list[str] = []
+        self.licences: list[str] = []  # the targets of links to licences of RSL (RSL 1.0, 4.5)
+        self.inline_licence: str | None = None  # the first licence that stands in the page (4.6)
         self._titles = 0
         settled = self.links.settled
         for node in tree.css(_SELECTOR):
             if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
-                one = node.attrs  # an item of it is cheaper than get(), and than the dictionary of all attributes
-                try:
-                    href = one["href"] or ""
+                try:  # an item is cheaper than the dictionary of all attributes; one that is missing is dearer
+                    href = node.attrs["href"] or ""
                 except KeyError:  # in a drawing (SVG 2, Linking, XLinkRefAttrs)
-                    href = one.get("xlink:href") or ""
+                    href = node.attrs.get("xlink:href") or ""
                 target, fragment, _ = href.partition("#")
                 if target not in settled and (not fragment or target.strip()):
-                    self.links.add_target(target, one.get("rel") or "", node)
-                continue
-            if node.tag_id in _NOT_TEXT:
-                self.not_text.append(node)
+                    self.links.add_target(target, node.attributes.get("rel") or "", node)
                 continue
             tag, attributes = node.tag, node.attributes
-            if tag == "link" and "href" in attributes:  # in a drawing the match may be xlink:href
+            if node.tag_id in _NOT_TEXT:
+                self.not_text.append(node)
+                if tag == "script" and self.inline_licence is None and _media_type(attributes) == LICENCE_TYPE:
+                    self.inline_licence = node.text()[:MAX_LICENCE_CHARS]
+            elif tag == "link" and "href" in attributes:  # in a drawing the match may be xlink:href
                 self._link(attributes, rel_words(attributes.get("rel") or ""))
             elif tag == "meta":
                 if self.declared is None:
@@ -167,10 +169,11 @@ class _Tags:
     def _link(self, attributes: dict[str, str | None], rel: list[str]) -> None:
         href = attributes["href"] or ""
         if "alternate" in rel and "nofollow" not in rel and len(self.feeds) < MAX_FEEDS:
-            bare = (attributes.get("type") or "").partition(";")[0]
-            self.feeds += [href] if bare.strip().lower() in _FEED_TYPES else []
+            self.feeds += [href] if _media_type(attributes) in _FEED_TYPES else []
         if "canonical" in rel:
             self.canonicals.append(href)
+        if "license" in rel and len(self.licences) < MAX_LICENCES and _media_type(attributes) == LICENCE_TYPE:
+            self.licences.append(href)
         if "next" in rel:
             self.links.add(href, "next nofollow" if "nofollow" in rel else "next", None)
 
@@ -193,6 +196,10 @@ class _Tags:
         self._titles += 1
         if not _is_within(node, "svg", "math"):
             self.title = collapse(node.text(), MAX_TITLE_CHARS)
+
+
+def _media_type(attributes: dict[str, str | None]) -> str:
+    return (attributes.get("type") or "").partition(";")[0].strip().lower()
 
 
 def _declared_language(tree: LexborHTMLParser, pragma: str | None) -> str | None:
@@ -221,21 +228,8 @@ def _text_sha256(tree: LexborHTMLParser, not_text: list[LexborNode]) -> bytes:
     """
     for node in reversed(not_text):  # what an element contains before the element: freeing it frees its content
         node.decompose()
-    text = "" if tree.root is None else tree.root.text()
+    text = "" if tree.root is None else tree.root.text_lexbor()
     return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
-
-
-def _licences(tree: LexborHTMLParser) -> tuple[list[str], str]:
-    """The targets of links to licences of RSL, and the licences in the page (RSL 1.0, 4.5 and 4.6)."""
-    targets, inline = [], []
-    for node in tree.css("link[rel][href],script[type]"):
-        attributes = node.attributes
-        kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
-        if kind == LICENCE_TYPE and node.tag == "script":
-            inline.append(node.text())
-        elif kind == LICENCE_TYPE and "license" in rel_words(attributes.get("rel") or ""):
-            targets.append(attributes["href"] or "")
-    return targets[:MAX_LICENCES], "".join(inline[:1])[:MAX_LICENCE_CHARS]
 
 
 def _shingles(tree: LexborHTMLParser) -> bytes:

@@ -43,18 +43,20 @@ def resolve(
     note = ""
     budget = MAX_JOINED_CHARS
     join = Joiner(base)
+    is_utf = encoding.startswith("utf-")
     for href, uses in written.items():
         budget -= len(base) + len(href)
         if budget < 0:
             note = "the links are too long to be joined all; the rest were left out"
             break
         try:
-            url = join(in_encoding(href, encoding))
+            url = join(href if is_utf else in_encoding(href, encoding))
         except NotCrawlable:
             _count_scheme(schemes, href, len(uses))
             continue
-        known = targets.get(url)
-        targets[url] = uses if known is None else known + uses
+        known = targets.setdefault(url, uses)
+        if known is not uses:
+            targets[url] = known + uses
     return tuple([_link(url, uses) for url, uses in targets.items()]), schemes, note
 
 

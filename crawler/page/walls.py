@@ -15,8 +15,6 @@ DataDome, the SDK of AWS WAF). They are no cue. ``tests/conformance/walls.jsonl`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from crawler.model import Headers, header, header_values
@@ -53,12 +51,11 @@ class _Cue(NamedTuple):
     """A sign of a wall in the mark-up: ``sign`` in the start tag of an element, or in a script from its first octet."""
 
     name: str
-    sign: re.Pattern[bytes]
+    sign: bytes
     in_script: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
+class _Marks(NamedTuple):
     """The cues of the walls of a service. ``needle`` is in each of them; ``first`` and one of ``others`` must hold."""
 
     by: str
@@ -68,11 +65,11 @@ class _Marks:
 
 
 def _tag(name: str, pattern: str) -> _Cue:
-    return _Cue(name, re.compile(pattern.encode(), re.IGNORECASE))
+    return _Cue(name, b"(?i)" + pattern.encode())
 
 
 def _script(name: str, pattern: str) -> _Cue:
-    return _Cue(name, re.compile(pattern.encode(), re.DOTALL), in_script=True)
+    return _Cue(name, b"(?s)" + pattern.encode(), in_script=True)
 
 
 #: Behind the start of a script, before what it is recognised by: comments and the head of a function.
@@ -137,7 +134,7 @@ _MARKS = (
         "Imperva",
         b"_Incapsula_Resource",
         _tag("script with two hashes", r"<script[^>]*/_Incapsula_Resource\?SWJIYLWA=[0-9a-f]{32},[0-9a-f]{32}"),
-        (_Cue("empty body", re.compile(rb"<body[^>]*>\s*</body", re.IGNORECASE)),),
+        (_tag("empty body", r"<body[^>]*>\s*</body"),),
     ),
     _Marks(
         "Akamai",
@@ -161,15 +158,15 @@ _MARKS = (
         (_tag("/_fs-ch- script", r"<script[^>]*\ssrc=[\"']?/_fs-ch-[A-Za-z0-9_-]+/"),),
     ),
 )
-#: One of these is in every wall that is known by its body, and in almost no page.
+#: One of these is in every wall that is known by its body, and in almost no page. So the patterns are compiled when the
+#: first of them is found.
 _NEEDLES = sorted({marks.needle for marks in _MARKS})
 #: What a browser does not read as mark-up: comments, and the contents of elements with text only.
-_NOT_MARKUP = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<(textarea|template|xmp|style|title|noembed|plaintext)\b[^>]*>.*?(?:</\1\s*>|\Z)",
-    re.DOTALL | re.IGNORECASE,
+_NOT_MARKUP = (
+    rb"(?is)<!--.*?(?:-->|\Z)|<(textarea|template|xmp|style|title|noembed|plaintext)\b[^>]*>.*?(?:</\1\s*>|\Z)"
 )
-_SCRIPT = re.compile(rb"<script\b([^>]*)>(.*?)(?:</script\s*>|\Z)", re.DOTALL | re.IGNORECASE)
-_DATA_SCRIPT = re.compile(rb"\stype=[\"']?(?!module|text/javascript|application/javascript)[a-z]", re.IGNORECASE)
+_SCRIPT = rb"(?is)<script\b([^>]*)>(.*?)(?:</script\s*>|\Z)"
+_DATA_SCRIPT = rb"(?i)\stype=[\"']?(?!module|text/javascript|application/javascript)[a-z]"
 
 
 def wall_in_headers(status: int, headers: Headers) -> Wall | None:
@@ -196,9 +193,10 @@ def wall_in_body(body: bytes) -> Wall | None:
     """The wall that the mark-up of an HTML document says it is."""
     if len(body) > MAX_WALL_BYTES or not any(needle in body for needle in _NEEDLES):
         return None
-    markup = _NOT_MARKUP.sub(b"", body)
-    scripts = [text for attributes, text in _scripts(markup) if _DATA_SCRIPT.search(attributes) is None]
-    tags = _SCRIPT.sub(rb"<script\1></script>", markup)
+    markup = re.sub(_NOT_MARKUP, b"", body)
+    found = re.finditer(_SCRIPT, markup)
+    scripts = [script[2] for script in found if re.search(_DATA_SCRIPT, script[1]) is None]
+    tags = re.sub(_SCRIPT, rb"<script\1></script>", markup)
     for marks in _MARKS:
         if marks.needle in body and _holds(marks.first, tags, scripts):
             second = next((cue for cue in marks.others if _holds(cue, tags, scripts)), None)
@@ -207,11 +205,7 @@ def wall_in_body(body: bytes) -> Wall | None:
     return None
 
 
-def _scripts(markup: bytes) -> Iterator[tuple[bytes, bytes]]:
-    return ((match[1], match[2]) for match in _SCRIPT.finditer(markup))
-
-
 def _holds(cue: _Cue, tags: bytes, scripts: list[bytes]) -> bool:
     if cue.in_script:
-        return any(cue.sign.match(script) for script in scripts)
-    return cue.sign.search(tags) is not None
+        return any(re.match(cue.sign, script) for script in scripts)
+    return re.search(cue.sign, tags) is not None

@@ -72,8 +72,8 @@ def preference_rules(lines: Sequence[Line], token: str, tokens: Iterable[tuple[s
     ours = stated(lines, token, frozenset({CONTENT_USAGE, CONTENT_SIGNAL}))
     licenses = islice(licence_lines(lines, token), MAX_LINES)
     return PreferenceRules(
-        usage=_sorted(_usage(islice((line for line in ours if line.field == CONTENT_USAGE), MAX_LINES))),
-        signals=_sorted(_signals(islice((line for line in ours if line.field == CONTENT_SIGNAL), MAX_LINES))),
+        usage=_sorted(_stated(ours, CONTENT_USAGE)),
+        signals=_sorted(_stated(ours, CONTENT_SIGNAL)),
         tokens=by_token,
         licenses=bounded([one for line in licenses for one in rsl_license(line.value, SOURCE, line.number, line.text)]),
     )
@@ -89,18 +89,13 @@ def says_nothing(line: Line) -> str:
     return ""
 
 
-def _usage(lines: Iterable[Line]) -> Iterator[_Rule]:
-    for line in lines:
+def _stated(lines: Iterable[Line], field: str) -> Iterator[_Rule]:
+    """The rules of the lines of a field. A void line states nothing, also not that its category is unknown."""
+    read = content_usage if field == CONTENT_USAGE else content_signal
+    for line in islice((line for line in lines if line.field == field), MAX_LINES):
         path, statement = _divided(line.value)
-        said = content_usage(statement, SOURCE, line=line.number, text=line.text)
-        if said is not None:  # a void line states nothing, also not that its category is unknown
-            yield _Rule(rfc_pattern(path), tuple(said))
-
-
-def _signals(lines: Iterable[Line]) -> Iterator[_Rule]:
-    for line in lines:
-        path, statement = _divided(line.value)
-        if said := content_signal(statement, SOURCE, line=line.number, text=line.text):
+        said = read(statement, SOURCE, line=line.number, text=line.text)
+        if said or (said is not None and field == CONTENT_USAGE):
             yield _Rule(rfc_pattern(path), tuple(said))
 
 

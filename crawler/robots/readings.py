@@ -87,17 +87,13 @@ class SiteRules:
         return self.servers.at(path)
 
 
-def _knows_no_host(name: str) -> bool:
-    return False
-
-
 def read(
     file: RobotsFile,
     *,
     token: str,
     reading: Reading,
     site: str,
-    knows_host: Callable[[str], bool] = _knows_no_host,
+    knows_host: Callable[[str], bool] = lambda name: False,
     refuted: str | None = None,
     policy_tokens: Iterable[tuple[str, str]] = (),
 ) -> SiteRules:

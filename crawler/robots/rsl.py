@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from xml.parsers import expat
+from typing import TYPE_CHECKING
 
 from crawler.model import Failed, FetchResult, Preference, Purpose, RobotsAction, RobotsCopy, SiteFile
 from crawler.preferences.purposes import bounded
@@ -21,11 +21,11 @@ from crawler.robots.response import Follow, RobotsSettings, interpret
 from crawler.terminal_text import shown
 from crawler.url import NotCrawlable, canonicalise, split
 
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
 SOURCE = "licence"
 MAX_BYTES = 64 << 10
-_MAX_DEPTH = 20
-_MAX_ELEMENTS = 5_000
-_MAX_TEXT_CHARS = 1_000
 
 #: The uses, by the word for each in a licence, from the general word to the special one.
 _USES: Mapping[str, tuple[str, ...]] = {
@@ -46,7 +46,7 @@ _DAY_S = 86_400.0
 
 
 class NotALicence(ValueError):
-    """The document is no licence of RSL, or exceeds a limit."""
+    """The document is no licence of RSL."""
 
 
 @dataclass(slots=True)
@@ -145,19 +145,69 @@ def unavailable(url: str, why: str) -> tuple[Preference, ...]:
 
 
 def read_licence(body: bytes) -> Licence:
-    """Read a licence. Raises :class:`NotALicence` for any other document, and for one that exceeds a limit.
+    """Read a licence. Raises :class:`NotALicence` for any other document.
 
-    A DOCTYPE with declarations of its own ends the reading, so a document never defines an entity. Expat fetches no
-    external entities. Namespaces are ignored, as in sitemaps.
+    A DOCTYPE ends the reading, so a document never defines an entity.
     """
-    document = _Document()
+    from xml.etree import ElementTree  # few sites have a licence
+
+    class NoDoctype(ElementTree.TreeBuilder):
+        def doctype(self, name: str, public_id: str | None, system_id: str | None) -> None:
+            raise NotALicence("a DOCTYPE, which is refused")
+
     try:
-        document.parser.Parse(body, True)
-    except expat.ExpatError as error:
-        raise NotALicence(f"broken XML: {error}") from None
-    if not document.contents:
+        root = ElementTree.fromstring(body, ElementTree.XMLParser(target=NoDoctype()))
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise error if isinstance(error, NotALicence) else NotALicence(f"broken XML: {error}") from None
+    namespace, _, name = root.tag.rpartition("}")
+    if name.lower() != "rsl":
+        raise NotALicence(f"the document is <{name[:40]}>")
+    contents = [_content(element, namespace) for kind, element in _children(root, namespace) if kind == "content"]
+    if not contents:
         raise NotALicence("a licence without content")
-    return Licence(tuple(document.contents), document.max_age_s)
+    days = root.get("max-age", "").strip()
+    is_dated = days.isdecimal() and int(days[:6]) > 0
+    return Licence(tuple(contents), (int(days[:6]) if is_dated else _MAX_AGE_DAYS) * _DAY_S)
+
+
+def _children(element: Element, namespace: str) -> Iterator[tuple[str, Element]]:
+    """The children by name. Those of another namespace than the root's are extensions of RSL, which are ignored (3)."""
+    for child in element:
+        space, _, name = child.tag.rpartition("}")
+        if space == namespace:
+            yield name.lower(), child
+
+
+def _content(element: Element, namespace: str) -> _Content:
+    url, server = element.get("url", "").strip(), element.get("server", "").strip()
+    offers = [_offer(each, namespace) for kind, each in _children(element, namespace) if kind == "license"]
+    if not url or url.startswith("/"):
+        return _Content("", rfc_pattern(url) if url else None, len(url), server, offers)
+    try:
+        site, path = split(canonicalise(url))
+    except NotCrawlable as error:
+        raise NotALicence(f"a content that is no URL: {error}") from None
+    return _Content(site, rfc_pattern(path), len(path), server, offers)
+
+
+def _offer(element: Element, namespace: str) -> _Offer:
+    offer = _Offer()
+    for name, term in _children(element, namespace):
+        # Words are divided by blanks (3.5). Some editors of licences write commas.
+        words = (term.text or "").replace(",", " ").lower().split()
+        kind = term.get("type", "usage").strip().lower()
+        match name:
+            case "payment":
+                offer.payment = term.get("type", "free").strip().lower()
+            case "permits" | "prohibits" if kind in ("user", "geo"):
+                offer.conditions += [(kind, f"{name} {word}") for word in words]
+            case "permits" if kind == "usage":
+                offer.permits = (offer.permits or set()) | set(words)
+            case "prohibits" if kind == "usage":
+                offer.prohibits |= set(words)
+            case _ if name not in _TERMS:
+                offer.is_understood = False
+    return offer
 
 
 def licensed_by(text: bytes, stated: Iterable[Preference], site: str, path: str) -> tuple[Preference, ...]:
@@ -237,92 +287,6 @@ def _as_robots_copy(file: SiteFile) -> RobotsCopy:
     return RobotsCopy(
         action, file.status, file.fetched_at, until, failures=file.failures, failing_since=file.failing_since
     )
-
-
-class _Document:
-    """The position of the parser in a document."""
-
-    def __init__(self) -> None:
-        self.contents: list[_Content] = []
-        self.max_age_s = _MAX_AGE_DAYS * _DAY_S
-        self._prefix = ""
-        self._path: list[str] = []
-        self._elements = 0
-        self._text: list[str] = []
-        self._chars = 0
-        self._kind = ""
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.StartDoctypeDeclHandler = self._doctype
-        self.parser.CharacterDataHandler = self._characters
-
-    def _doctype(self, name: str, system_id: str | None, public_id: str | None, has_internal_subset: bool) -> None:
-        if has_internal_subset:
-            raise NotALicence("a DOCTYPE with declarations in it, which are refused")
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        prefix, _, name = tag.rpartition(":")
-        if not self._path:
-            self._prefix = prefix
-        self._path.append(name.lower() if prefix == self._prefix else tag)  # an extension of RSL, which is ignored (3)
-        self._elements += 1
-        if len(self._path) > _MAX_DEPTH or self._elements > _MAX_ELEMENTS:
-            raise NotALicence(f"more than {_MAX_ELEMENTS} elements, or nested more than {_MAX_DEPTH} deep")
-        self._text.clear()
-        self._chars = 0
-        self._kind = attributes.get("type", "usage").strip().lower()
-        match self._path:
-            case ["rsl"]:
-                days = attributes.get("max-age", "").strip()
-                if days.isdecimal() and int(days[:6]):
-                    self.max_age_s = int(days[:6]) * _DAY_S
-            case [root]:
-                raise NotALicence(f"the document is <{root[:40]}>")
-            case ["rsl", "content"]:
-                self.contents.append(_content(attributes.get("url", ""), attributes.get("server", "")))
-            case ["rsl", "content", "license"]:
-                self.contents[-1].offers.append(_Offer())
-            case ["rsl", "content", "license", "payment"]:
-                self.contents[-1].offers[-1].payment = attributes.get("type", "free").strip().lower()
-            case ["rsl", "content", "license", "permits"] if self._kind == "usage":
-                offer = self.contents[-1].offers[-1]
-                offer.permits = offer.permits or set()
-            case ["rsl", "content", "license", name] if name not in _TERMS and ":" not in name:
-                self.contents[-1].offers[-1].is_understood = False
-
-    def _characters(self, text: str) -> None:
-        if self._chars <= _MAX_TEXT_CHARS:
-            self._text.append(text)
-            self._chars += len(text)
-
-    def _end(self, tag: str) -> None:
-        match self._path:
-            case ["rsl", "content", "license", "permits" | "prohibits" as name]:
-                # Words are divided by blanks (3.5). Some editors of licences write commas.
-                words = "".join(self._text).replace(",", " ").lower().split()
-                self._finish(self.contents[-1].offers[-1], name, words)
-        self._path.pop()
-
-    def _finish(self, offer: _Offer, name: str, words: list[str]) -> None:
-        if self._kind in ("user", "geo"):
-            offer.conditions += [(self._kind, f"{name} {word}") for word in words]
-        elif self._kind == "usage" and name == "permits":
-            offer.permits = (offer.permits or set()) | set(words)
-        elif self._kind == "usage":
-            offer.prohibits |= set(words)
-
-
-def _content(url: str, server: str) -> _Content:
-    url = url.strip()
-    if not url or url.startswith("/"):
-        return _Content("", rfc_pattern(url) if url else None, len(url), server.strip())
-    try:
-        site, path = split(canonicalise(url))
-    except NotCrawlable as error:
-        raise NotALicence(f"a content that is no URL: {error}") from None
-    return _Content(site, rfc_pattern(path), len(path), server.strip())
 
 
 def _rank(words: tuple[str, ...], given: Iterable[str]) -> int:

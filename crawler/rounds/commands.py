@@ -48,9 +48,13 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
 
     async def run(show: Say | None) -> int:
         clock = StorageClock(dataset.objects)
-        driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](clock), clock, tell, show)
+        runner = RUNNERS[dataset.settings.rounds.runner](clock)
+        driver = Driver(dataset, runner, clock, tell, show, before_round=clock.look)
         Signals(forced_end=forced_end).stop_from_now_on(driver, end_within_s=None)
-        end = await driver.run()
+        try:
+            end = await driver.run()
+        finally:
+            await runner.close()
         last = driver.manifests[-1] if driver.manifests else None
         states = Counter[str]()
         for bucket in () if last is None else last.buckets.values():

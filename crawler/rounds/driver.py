@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 from crawler.cli.progress import Say
 from crawler.clock import Clock, brief_time
-from crawler.dataset.clock import StorageClock
 from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, Writers, begins_at
 from crawler.engine.tasks import background_task, required_task
 from crawler.engine.termination import at_their_limit
@@ -35,14 +34,25 @@ class Driver:
     """
 
     def __init__(
-        self, dataset: Dataset, runner: Runner, clock: Clock, tell: Callable[[str], None], show: Say | None = None
+        self,
+        dataset: Dataset,
+        runner: Runner,
+        clock: Clock,
+        tell: Callable[[str], None],
+        show: Say | None = None,
+        *,
+        before_round: Callable[[], object] = lambda: None,
     ) -> None:
-        """``tell`` gets lines about rounds; ``show``, if somebody watches, the progress of a round."""
+        """``tell`` gets lines about rounds; ``show``, if somebody watches, the progress of a round.
+
+        ``before_round`` is called in a thread before a round is planned: it sets the clock right.
+        """
         self._dataset = dataset
         self._runner = runner
         self._clock = clock
         self._tell = tell
         self._show = show
+        self._before_round = before_round
         self._stopped = asyncio.Event()
         self._end = RunEnd(EndCode.STOPPED)
         self.manifests: list[Manifest] = []
@@ -76,8 +86,7 @@ class Driver:
                     at = max(at, last.ended_at + usual_pause_s(self._dataset.settings))
                 if not await self._wait_until(at):
                     break
-                if isinstance(self._clock, StorageClock):
-                    await asyncio.to_thread(self._clock.look)
+                await asyncio.to_thread(self._before_round)
                 plan = await asyncio.to_thread(make_plan, self._dataset, self.manifests, self._clock.now())
             async with background_task(self._show_progress(plan)):
                 if not await self._work(plan):

@@ -58,7 +58,7 @@ def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
         if state.has_news or (state.ready_at is not None and state.ready_at < deadline)
     }
     tasks = [
-        Task(bucket, state.store, state.offers, state.lost, state.asks, state.answers)
+        Task(bucket, state.store, state.offers, state.lost, state.asks, state.answers, state.writing_s)
         for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, _precedence(each[0], number)))
     ]
     plan = Plan(number, now, deadline, deadline + wait_s(settings), tasks)
@@ -121,7 +121,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
         _write_lost(dataset, number, ahead, folder)
     after = dict(before)
     for bucket, result in done.items():
-        after[bucket] = BucketState(number, result.ready_at, [], result.states)
+        after[bucket] = BucketState(number, result.ready_at, [], result.states, writing_s=result.writing_s)
     for bucket in lost:
         state = before[bucket]
         over_at = plan.deadline + DIFFER_S + longest_s(dataset.settings)

@@ -31,7 +31,7 @@ from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
-from crawler.settings.stores import open_store
+from crawler.store.open import open_working_copy
 from crawler.store.rows import SiteNews, Waiting
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
 _TRY_AGAIN_S = 5.0
-#: Many engines share a process, and a lost task loses its store whole: so a commit takes more work. With
-#: ``AHEAD_EVERY_S``, the log of a lost task is written after 8 s.
-_COMMITS_RARER = 6.0
+#: Many engines share a process, and a lost task loses its store whole: so commits are rarer. With ``AHEAD_EVERY_S``,
+#: the log of a lost task is written after 8 s.
+_RARER = 6.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
@@ -57,6 +57,8 @@ class BucketTask:
        usual pause after the last request that a lost task can have sent; so its next task knows every pause that
        lasts beyond that.
     4. An address is asked by the one task of the round that has taken it.
+    5. The task stops so long before the deadline as it has last needed to write its results. So the next round does
+       not wait for a very large site.
     """
 
     def __init__(
@@ -85,12 +87,14 @@ class BucketTask:
         self._crawl: Crawl | None = None
         self._store: Store | None = None
         self._written_ahead = 0  # the number of the last request that was
+        self._ends_at = plan.deadline - min(task.writing_s, (plan.deadline - plan.begins_at) / 2)
         self._usual_s = usual_pause_s(dataset.settings)
         self._kept_pauses: dict[str, float] = {}  # in the dataset, by group
         self._kept_parts = 0
         self._permissions = set[tuple[str, int]]()  # robots.txt that other buckets need for sitemaps
         self._end: RunEnd | None = None
         self._is_writing = False
+        self._others_have_addresses = False
 
     async def run(self) -> None:
         """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
@@ -102,7 +106,7 @@ class BucketTask:
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
         settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
-        store = await open_store(settings, clock=self._clock)
+        store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
             await store.bodies.keep_in(settings.store.bodies)
@@ -115,7 +119,7 @@ class BucketTask:
             scope = await self._begin(store, settings.limits.max_pages_per_site, begun_at)
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
-            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, commits_rarer=_COMMITS_RARER)
+            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
             await wait_for(self._task.asks, store, crawl.outbox)
@@ -127,8 +131,12 @@ class BucketTask:
             self._crawl = None
             self._is_writing = True
             await self.say_writing()
+            began_writing = self._clock.now()
             if not crawl.stopped:
                 await finish_crawl(crawl.progress, store, self._clock)
+            if self._others_have_addresses:
+                await store.end_address_waits(began_writing)
+                await store.prepare(settings.limits.max_pages_per_site)
             await store.end_run(end, self._clock.now())
             done = await self._write(store, terms, end)
         finally:
@@ -136,6 +144,7 @@ class BucketTask:
             await store.leave(self._clock.now())
             await store.close()
         await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
+        done = msgspec.structs.replace(done, writing_s=self._clock.now() - began_writing)
         content = msgspec.json.encode(done)
         await asyncio.to_thread(self._dataset.objects.create, done_key(self._plan.round, self._task.bucket), content)
         _LOG.info("bucket %d is done: %s", self._task.bucket, end.sentence)
@@ -165,13 +174,16 @@ class BucketTask:
         """The connections of the worker, with an address book of this task."""
         if self._side.book is None:
             return self._side
-        settings, until = self._dataset.settings.politeness, self._plan.deadline
+        # After the deadline, so that the crawl does not wait for it.
+        settings, until = self._dataset.settings.politeness, self._plan.quiet_at
         return msgspec.structs.replace(
             self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until)
         )
 
     async def _take_address(self, network: str) -> bool:
-        return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
+        is_own = await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
+        self._others_have_addresses |= not is_own
+        return is_own
 
     async def _write_ahead(self, news: SiteNews) -> None:
         """Keep the pauses of a commit in the dataset. The permissions in it are published with the results."""
@@ -235,9 +247,7 @@ class BucketTask:
         for table in _TABLES:
             path = self._folder / f"{table}.parquet"
             rows[table] = await write_table(store, table, self._bucket, number, terms, path)
-            if rows[table]:
-                await asyncio.to_thread(self._dataset.objects.put, part(table, number, self._task.bucket), path)
-                path.unlink()
+        await asyncio.to_thread(self._put_tables, [table for table, count in rows.items() if count])
         await store.delete_outgoing()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
@@ -250,6 +260,11 @@ class BucketTask:
             await asks_of(store, self._task.bucket),
             await answers_to(sorted({*((ask.url, ask.asker) for ask in self._task.asks), *self._permissions}), store),
         )
+
+    def _put_tables(self, tables: list[str]) -> None:
+        for table in tables:
+            key = part(table, self._plan.round, self._task.bucket)
+            self._dataset.objects.put(key, self._folder / f"{table}.parquet")
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
 
@@ -279,8 +294,8 @@ class BucketTask:
         return None if self._crawl is None else self._crawl.progress.idle_for
 
     def stop_if_over(self) -> None:
-        """Stop at the deadline. The crawl itself ends before it if nothing can be asked until then."""
-        if self._clock.now() >= self._plan.deadline:
+        """Stop in time for the results. The crawl itself ends before it if nothing can be asked until then."""
+        if self._clock.now() >= self._ends_at:
             self.stop(RunEnd(EndCode.ROUND_OVER))
 
     async def ahead(self) -> list[dict[str, Any]]:

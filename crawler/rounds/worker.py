@@ -2,7 +2,7 @@
 
 It claims one task after the other, and crawls some of them at the same time over the same connections and parsers. Any
 number of these processes, on any machines that reach the dataset, work on a round together. Without the number of a
-round, it joins each round until the crawl is over.
+round, it joins each round until the crawl is over. With ``-``, it works on those that a driver names.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import secrets
 import signal
 import socket
 import sys
 import tempfile
-import time
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 
 from crawler.cli.logs import set_up_logging
@@ -30,9 +30,8 @@ from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Plan, Task, begins_at
 from crawler.engine.gate import FetcherSide
 from crawler.engine.lease import Lease
-from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress
-from crawler.engine.tasks import required_task
+from crawler.engine.tasks import background_task, required_task
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.fetch import open_files
 from crawler.formatting import many
@@ -42,6 +41,7 @@ from crawler.rounds.task import BucketTask
 from crawler.session.crawl_session import fetcher_side
 from crawler.session.hooks import hooks_of
 from crawler.settings.log_records import LogFormat, LogLevel
+from crawler.store.location import shown
 
 _LOG = logging.getLogger("crawler.rounds")
 _LOOK_EVERY_S = 0.25
@@ -205,77 +205,119 @@ class Worker:
             task.written_ahead(found)
 
 
-def work(location: str, number: int, buckets: Collection[int] | None = None, clock: SystemClock | None = None) -> int:
-    """Work on a round of a dataset until no task is left; returns the exit code.
-
-    ``clock`` is that of the driver, if that is known.
-    """
-    dataset = Dataset(Objects(location))
-    plan = dataset.plan(number)
-    if plan is None:
-        raise UsageError(f"{location}: round {number} has no plan")
-    clock = clock or StorageClock(dataset.objects)
-    began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
-    ends_at = began + plan.deadline - clock.now()
-
-    async def run() -> int:
-        settings, codes = dataset.settings, list[int]()
-        lease = Lease(None, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
-        with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
-            async with (
-                fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
-                loop_lag_measured(side.lag, Progress(clock.now())),
-            ):
+async def _work_on(
+    dataset: Dataset, rounds: AsyncGenerator[int, None], clock: SystemClock, buckets: Collection[int] | None = None
+) -> int:
+    """Work on these rounds, each until no task is left; returns the exit code."""
+    settings = dataset.settings
+    lease = Lease(None, clock, settings.fetch.total_timeout_s, ends_at=-math.inf)
+    async with (
+        fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
+        background_task(side.lag.measure(Progress(clock.now()))),
+        aclosing(rounds) as numbers,
+    ):
+        async for number in numbers:
+            plan = await asyncio.to_thread(dataset.plan, number)
+            if plan is None:
+                raise UsageError(f"{shown(dataset.objects.location)}: round {number} has no plan")
+            began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
+            lease.end_at(began + plan.deadline - clock.now())
+            with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
                 worker = Worker(dataset, plan, side, clock, Path(folder), buckets)
-
-                def stop(name: str) -> None:
-                    worker.stop(RunEnd(EndCode.SIGNAL, name))
-                    codes.append(STOPPED)
-
-                for each in (signal.SIGINT, signal.SIGTERM):
-                    try:
-                        asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
-                    except (RuntimeError, ValueError):
-                        break  # not in the main thread: the executor of Spark ends this process itself
-                await worker.run()
-        return codes[0] if codes else 0
-
-    open_files.raise_limit()
-    collect_garbage_seldom()
-    return run_async(run())
+                with _stopped_by_signals(worker) as stopped_by:
+                    await worker.run()
+            if stopped_by:
+                return STOPPED
+    return 0
 
 
-def join_rounds(location: str) -> int:
-    """Work on each round, from the one that is under way, until the crawl is over; returns the exit code."""
-    dataset = Dataset(Objects(location))
-    number, joined = max(1, len(dataset.manifests())), 0
+@contextmanager
+def _stopped_by_signals(worker: Worker) -> Iterator[list[str]]:
+    """Let SIGINT and SIGTERM stop the worker while inside; yields the names of those that came."""
+    loop, came = asyncio.get_running_loop(), list[str]()
+
+    def stop(name: str) -> None:
+        worker.stop(RunEnd(EndCode.SIGNAL, name))
+        came.append(name)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    with suppress(RuntimeError, ValueError):  # not in the main thread: the executor of Spark ends this process itself
+        for each in signals:
+            loop.add_signal_handler(each, stop, each.name)
+    try:
+        yield came
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+
+async def _one(number: int) -> AsyncGenerator[int, None]:
+    yield number
+
+
+async def _named_by_driver(clock: SystemClock) -> AsyncGenerator[int, None]:
+    """The rounds that a driver on this machine names on the standard input, until its end.
+
+    A line has the number of a round, and by how much the clock of the driver is ahead of :func:`crawler.clock.boot_s`:
+    ``clock`` follows it. When the work on the round is over, its number is printed.
+    """
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        number, ahead_s = line.split()
+        read_at = boot_s()
+        clock.follow(now := read_at + float(ahead_s), now, read_at)
+        yield int(number)
+        with suppress(OSError):  # the driver was killed
+            sys.stdout.write(f"{int(number)}\n")
+            sys.stdout.flush()
+
+
+async def _begun(dataset: Dataset, clock: StorageClock) -> AsyncGenerator[int, None]:
+    """Each round, from the one that is under way, until the crawl is over."""
+    number, joined = max(1, len(await asyncio.to_thread(dataset.manifests))), 0
     while True:
-        if (ended := dataset.manifest(number)) is not None:
+        if (ended := await asyncio.to_thread(dataset.manifest, number)) is not None:
             if begins_at(ended.buckets) is None:
                 tell("the crawl is over")
-                return 0
+                return
             number += 1
-        elif joined < number and dataset.plan(number) is not None:
+        elif joined < number and await asyncio.to_thread(dataset.plan, number) is not None:
             tell(f"round {number}: this process works on it")
-            if code := work(location, number):
-                return code
+            await asyncio.to_thread(clock.look)
+            yield number
             joined = number
         else:
-            time.sleep(_LOOK_FOR_ROUND_EVERY_S)
+            await clock.sleep(_LOOK_FOR_ROUND_EVERY_S)
+
+
+def work(location: str, number: int | None = None, buckets: Collection[int] | None = None) -> int:
+    """Work on a round of a dataset, or on each that begins, until no task is left; returns the exit code."""
+    dataset = Dataset(Objects(location))
+    clock = StorageClock(dataset.objects)
+    rounds = _begun(dataset, clock) if number is None else _one(number)
+    return _run(_work_on(dataset, rounds, clock, buckets))
+
+
+def _work_for_driver(location: str) -> int:
+    clock = SystemClock()
+    return _run(_work_on(Dataset(Objects(location)), _named_by_driver(clock), clock))
+
+
+def _run(work: Coroutine[None, None, int]) -> int:
+    open_files.raise_limit()
+    collect_garbage_seldom()
+    return run_async(work)
 
 
 def main() -> int:
-    """Run the command; errors of the user and of the storage are one line.
-
-    A driver on this machine adds by how much its clock is ahead of :func:`crawler.clock.boot_s`.
-    """
+    """Run the command; errors of the user and of the storage are one line."""
     _, location, *of_round = sys.argv
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
     try:
-        if not of_round:
-            return join_rounds(location)
-        number, *ahead_s = of_round
-        return work(location, int(number), clock=SystemClock(float(ahead_s[0])) if ahead_s else None)
+        if of_round == ["-"]:
+            return _work_for_driver(location)
+        return work(location, int(of_round[0]) if of_round else None)
     except KeyboardInterrupt:  # it waits for a round
         return STOPPED
     except CrawlerError as error:

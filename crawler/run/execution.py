@@ -48,7 +48,7 @@ from crawler.session.crawl_session import (
 )
 from crawler.session.hooks import hooks_of
 from crawler.session.nothing_crawled import NOTHING_CRAWLED, why_nothing
-from crawler.session.refusals import refusals, require_alone
+from crawler.session.refusals import at_refused_addresses, refusals, require_alone, seeds_at_refused_addresses
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
@@ -196,6 +196,8 @@ class _Execution:
         mistakes = list(refusals(settings, seeds.urls, seeds.strata))
         if len(mistakes) > 1:  # else what refuses the run says so
             raise joined(mistakes)
+        if left_out := at_refused_addresses(settings, seeds.urls):
+            tell(f"leaves out {seeds_at_refused_addresses(left_out)}")
         work = self._alone
         if settings.workers.count > 1:
             require_alone(settings, "run one process, and start no other on this store")

@@ -20,13 +20,12 @@ from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
-from crawler.session.refusals import at_refused_addresses, refusals
+from crawler.session.refusals import at_refused_addresses, refusals, seeds_at_refused_addresses
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.url import host_of, split
 
 _SITES_SHOWN = 5
-_SEEDS_SHOWN = 5
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -153,8 +152,5 @@ def print_plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str
         for why in refused:
             tell(f"a run would refuse this: {why}")
         if left_out:
-            more = f" … ({len(left_out):,} in all)" if len(left_out) > _SEEDS_SHOWN else ""
-            needed = terminal_name(Setting("fetch.allow_private"))
-            listed = ", ".join(left_out[:_SEEDS_SHOWN])
-            tell(f"a run would leave out seeds at no public address, which need {needed}: {listed}{more}")
+            tell(f"a run would leave out {seeds_at_refused_addresses(left_out)}")
     return UsageError.exit_code if refused else 0

@@ -87,10 +87,7 @@ async def _work(assignment: Assignment) -> int:
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # opening the store may take long
-        worker_session(assignment.settings, assignment.run_id, assignment.clock, _send_failure, assignment.ends_at) as (
-            crawl,
-            store,
-        ),
+        worker_session(assignment.settings, assignment.run_id, assignment.clock, assignment.ends_at) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()
@@ -120,11 +117,6 @@ async def _report(crawl: Crawl, store: Store) -> None:
 def _send_progress(crawl: Crawl, store: Store, end: RunEnd | None) -> None:
     ended = None if end is None else end.as_json()
     _send(crawl.progress.report() | {"worker": store.worker_id, "end": ended, "away_s": store.away_s})
-
-
-def _send_failure(sentence: str) -> None:
-    """Send a sentence, which the supervisor prints unless another worker has sent it before."""
-    _send({"failed": sentence})
 
 
 def _send(news: dict[str, Any]) -> None:

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.model import MISSING, Missing
+from crawler.settings.seeds import BadSeed, require_good
 from crawler.url import NotCrawlable, canonicalise, split
-
-_SHOWN = 20
 
 Code = float | str | None
 
@@ -66,37 +65,34 @@ def read_codes(file: Path, name: str) -> HandCodes:
     """The codes of the variable ``name``. Raises :class:`UsageError`, which names the lines that are wrong."""
     try:
         with file.open(newline="", encoding="utf-8-sig") as lines:
-            return _read(csv.reader(lines, strict=True), str(file), name)
+            return _read(csv.DictReader(lines, strict=True), str(file), name)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"variable {name}: {file}: {error}") from None
 
 
-def _read(rows: Any, file: str, name: str) -> HandCodes:
-    head = [cell.strip() for cell in next(rows, [])]
+def _read(rows: csv.DictReader[str], file: str, name: str) -> HandCodes:
+    rows.fieldnames = head = [cell.strip() for cell in rows.fieldnames or ()]
     keys = [column for column in ("url", "site") if column in head]
     if len(keys) != 1 or name not in head:
         raise UsageError(f"variable {name}: {file}, line 1: name the columns url (or site), {name}, and coder if any")
-    of_sites, coder = keys == ["site"], head.index("coder") if "coder" in head else None
+    of_sites = keys == ["site"]
     given: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    bad: list[str] = []
+    bad: list[BadSeed] = []
     for row in rows:
-        if not any(row):
+        if not any(row.values()):
             continue
         try:
-            if len(row) < len(head):
+            if None in row.values():
                 raise NotCrawlable("fewer columns than the first row")
-            url = canonicalise(row[head.index(keys[0])].strip())
+            url = canonicalise(row[keys[0]].strip())
             key = split(url).site if of_sites else url
-            who = "" if coder is None else row[coder].strip()
+            who = row.get("coder", "").strip()
             if who in given[key]:
                 raise NotCrawlable(f"{key} has a code{' by ' + who if who else ''} already")
-            given[key][who] = row[head.index(name)].strip()
+            given[key][who] = row[name].strip()
         except NotCrawlable as error:
-            bad.append(f"  line {rows.line_num}: {error}")
-    if bad:
-        more = f"\n  … and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
-        listed = "\n".join(bad[:_SHOWN])
-        raise UsageError(f"variable {name}: {file}: {many(len(bad), 'bad line')}\n{listed}{more}")
+            bad.append(BadSeed(rows.line_num, str(error)))
+    require_good(bad, f"variable {name}: {file}", "so no code is read")
     first = {key: next(iter(codes.values())) for key, codes in given.items()}
     are_numbers = all(_is_number(code) for code in first.values() if code)
     codes = {key: None if not code else float(code) if are_numbers else code for key, code in first.items()}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import Align, Fact, facts, table
+from crawler.cli.layout import Fact, facts
 from crawler.formatting import duration, many
 from crawler.frontier.domain_addresses import ROUNDS, addresses
 from crawler.frontier.politeness import group_name
@@ -31,8 +31,8 @@ from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits
 from crawler.sampling.drawable import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
-from crawler.sampling.rendering import shown
-from crawler.sampling.survey import plain
+from crawler.sampling.rendering import print_columns, shown
+from crawler.sampling.survey import Unit, plain
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.url import split
@@ -353,16 +353,18 @@ def render(made: SamplePlan, settings: Settings, console: PrintableConsole) -> N
     if made.from_pilot:
         rows.append(("Pilot", f"{many(made.pilot_requests, 'request')} in {duration(made.pilot_s)}"))
     console.print(facts(rows))
-    rows_of_precision = []
-    for line in made.precision:
-        doubt = " or wider" if line.may_be_too_narrow else ""
-        usual = f"± {shown(line.half_width, line.unit)}{doubt}" if isfinite(line.half_width) else "too few to tell"
-        most = f"± {shown(line.half_width_at_most, line.unit)} at most"
-        at_most = most if isfinite(line.half_width_at_most) else "too few to tell"
-        rows_of_precision.append((line.what, shown(line.value, line.unit), usual, at_most, line.among))
     console.print()
-    numbers = "in the pilot" if made.from_pilot else "share", "95 % interval", "9 of 10 samples"
-    columns: dict[str, Align] = {"": "left", **dict.fromkeys(numbers, "right"), "among": "fold"}
-    console.print(table(columns, rows_of_precision))
+    columns = {
+        "in the pilot" if made.from_pilot else "share": [shown(each.value, each.unit) for each in made.precision],
+        "95 % interval": [
+            _within(one.half_width, one.unit, " or wider" * one.may_be_too_narrow) for one in made.precision
+        ],
+        "9 of 10 samples": [_within(one.half_width_at_most, one.unit, " at most") for one in made.precision],
+    }
+    print_columns(made.precision, columns, console)
     for note in made.notes:
         console.print(note, soft_wrap=True)
+
+
+def _within(half_width: float, unit: Unit, doubt: str) -> str:
+    return f"± {shown(half_width, unit)}{doubt}" if isfinite(half_width) else "too few to tell"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Align, table
@@ -18,12 +19,12 @@ def render(survey: Survey, console: PrintableConsole) -> None:
     """Print how the sample was drawn, every estimate with its interval, and the totals."""
     for line in describe_survey(survey):
         console.print(line, soft_wrap=True)
-    _print(survey.figures, rounded(survey.figures), console)
+    print_columns(survey.figures, rounded(survey.figures), console)
     if totals := survey.totals:
         console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
         columns = rounded(totals)
         other = {name: cells for name, cells in columns.items() if name in ("95 % interval", "bounds")}
-        _print(totals, {"total": columns["estimate"], **other}, console)
+        print_columns(totals, {"total": columns["estimate"], **other}, console)
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
 
@@ -41,9 +42,10 @@ def rounded(figures: Sequence[Figure]) -> dict[str, list[str]]:
     return made
 
 
-def _print(figures: Sequence[Figure], made: Mapping[str, Sequence[str]], console: PrintableConsole) -> None:
+def print_columns(of: Sequence[Any], made: Mapping[str, Sequence[str]], console: PrintableConsole) -> None:
+    """Print a table with columns between ``what`` and ``among`` of the rows."""
     columns: dict[str, Align] = {"": "left", **dict.fromkeys(made, "right"), "among": "fold"}
-    whats, amongs = ([getattr(figure, name) for figure in figures] for name in ("what", "among"))
+    whats, amongs = ([getattr(row, name) for row in of] for name in ("what", "among"))
     console.print(table(columns, list(zip(whats, *made.values(), amongs, strict=True))))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -77,15 +77,7 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @click.option("--since", metavar="TIME", help='Only pages fetched within this time, such as "7 days".')
 @click.option("--similar-to", metavar="URL", help="Only near-duplicates of this page, each that has the words.")
 def search_command(
-    words: tuple[str, ...],
-    db: str,
-    as_json: bool,
-    limit: int,
-    site: str | None,
-    language: str | None,
-    depth: int | None,
-    since: str | None,
-    similar_to: str | None,
+    words: tuple[str, ...], db: str, as_json: bool, limit: int, since: str | None, **bounds: Any
 ) -> None:
     """Search the pages crawled, after `crawler refresh-search`.
 
@@ -105,7 +97,7 @@ def search_command(
         from_s = None if since is None else now - SECONDS.read(since)
     except ValueError as error:
         raise UsageError(f"--since {error}") from None
-    filters = Filters(site, language, depth, from_s, similar_to)
+    filters = Filters(since=from_s, **bounds)
 
     async def run(store: Store) -> tuple[SearchResult, bool]:
         found = await search(store, db, query, now=now, limit=limit, filters=filters)
@@ -114,7 +106,7 @@ def search_command(
     found, is_ranked = on_rows(db, run)
     if found.note:
         tell(found.note)
-    one_cluster = similar_to is not None
+    one_cluster = filters.similar_to is not None
     show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
     if not as_json and found.hits and not is_ranked:
         tell(f"no page has a rank yet: run `{REFRESH}{db_argument(db)}` first for PageRank")

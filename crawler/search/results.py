@@ -461,38 +461,33 @@ async def _hits(index: Index, query: Query, rows: Sequence[dict[str, Any]]) -> l
         batch = rows[start : start + _TEXTS_IN_MEMORY]
         documents = await index.documents(row["row_id"] for row in batch)
         pages = [documents[row["row_id"]] for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages)
-        hits += [
-            SearchHit(**parts, all_words=row["share"] == 1, **{name: row[name] for name in _COPIED})
-            for row, parts in zip(batch, shown, strict=True)
-        ]
+        hits += await asyncio.to_thread(_shown, query.with_any(), batch, pages)
     return hits
 
 
 _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
-def _shown_texts(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document]) -> list[dict[str, Any]]:
-    """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
+def _shown(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document]) -> list[SearchHit]:
+    """The pages with an excerpt and its section: from the text or the description; else the beginning of the text.
 
     A page without a match in either has the anchor of a link to it that matches, if there is one. NOSNIPPET and
     ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
     texts = [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)]
     marked = mark(match, texts + [(row["description"] or "", "") for row in rows])
-    shown: list[dict[str, Any]] = []
-    bare = {}
+    hits, bare = list[SearchHit](), dict[int, str]()
     for n, (row, page) in enumerate(zip(rows, pages, strict=True)):
         (title, excerpt), (said, _) = marked[n], marked[len(rows) + n]
         limit = min(asked_of(row["directives"]).snippet_chars, EXCERPT_CHARS)
         is_said = bool(said.marks and not excerpt.marks)
         section = None if is_said or not limit else _section(row["url"], page, excerpt)
-        best = within(said if is_said else excerpt, limit)
-        shown.append({"title": title, "excerpt": best, "section": section})
+        best, copied = within(said if is_said else excerpt, limit), {name: row[name] for name in _COPIED}
+        hits.append(SearchHit(title=title, excerpt=best, section=section, all_words=row["share"] == 1, **copied))
         if not title.marks and not best.marks:
             bare[n] = page.anchors
     anchors = matching_anchors(match, bare) if bare else {}
-    return [parts | {"anchor": anchors.get(n)} for n, parts in enumerate(shown)]
+    return [replace(hit, anchor=anchors.get(n)) for n, hit in enumerate(hits)]
 
 
 def _section(url: str, page: Document, excerpt: Marked) -> SearchSection | None:

@@ -112,11 +112,7 @@ async def crawl_session(
 
 @asynccontextmanager
 async def worker_session(
-    settings: Settings,
-    run_id: int,
-    clock: Clock,
-    tell: Callable[[str], None] = lambda _: None,
-    ends_at: float = math.inf,
+    settings: Settings, run_id: int, clock: Clock, ends_at: float = math.inf
 ) -> AsyncIterator[tuple[Crawl, Store]]:
     """The crawl of one worker among several, in a run that the process above it has begun.
 
@@ -242,36 +238,27 @@ async def fetcher_side(
 
 def run_inputs(settings: Settings, store: Store, scope: Scope, clock: Clock, side: FetcherSide) -> RunInputs:
     """The inputs that each worker of a run has."""
-    reserve = DiskReserve(
-        _written_folders(settings, store),
-        settings.store.min_free_bytes,
-        max_used=settings.limits.max_disk_bytes,
-        used=_written_files(settings, store),
-    )
     return RunInputs(
         store=store,
         clock=clock,
         policy=crawl_policy(settings),
         scope=scope,
         side=side,
-        reserve=reserve,
+        reserve=_disk_reserve(settings, store),
     )
 
 
-def _written_folders(settings: Settings, store: Store) -> tuple[Path, ...]:
-    """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
-    db, warc = settings.store.db, settings.output.warc
-    database = [] if is_url(db) else [Path(db).resolve().parent]
-    bodies = [] if store.bodies.location is None or is_url(store.bodies.location) else [Path(store.bodies.location)]
-    return (*database, *bodies, *([Path(warc)] if warc else []))
-
-
-def _written_files(settings: Settings, store: Store) -> tuple[Path, ...]:
-    """The files and folders of this machine that a crawl fills."""
-    db, folders = settings.store.db, _written_folders(settings, store)
-    if is_url(db):
-        return folders
-    return (Path(db), Path(f"{db}-wal"), *folders[1:])
+def _disk_reserve(settings: Settings, store: Store) -> DiskReserve:
+    """The reserve on the disks of this machine that a crawl writes to: SQLite file with WAL, bodies, and archive."""
+    db, bodies, warc = settings.store.db, store.bodies.location, settings.output.warc
+    files = [] if is_url(db) else [Path(db), Path(f"{db}-wal")]
+    folders = [Path(folder) for folder in (bodies, warc) if folder and not is_url(folder)]
+    return DiskReserve(
+        (*(file.resolve().parent for file in files[:1]), *folders),
+        settings.store.min_free_bytes,
+        max_used=settings.limits.max_disk_bytes,
+        used=(*files, *folders),
+    )
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:

@@ -18,11 +18,14 @@ from crawler.page.headers import PDF
 from crawler.sampling import require_drawable
 from crawler.session.hooks import hooks_of
 from crawler.settings.crawl_scope import may_contact
+from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.url import address_for, host_of, is_loopback, literal_address
 
 if TYPE_CHECKING:
     from crawler.fetch.client import Signer
+
+_SEEDS_SHOWN = 5
 
 
 def refusals(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> Iterator[UsageError]:
@@ -104,6 +107,13 @@ def at_refused_addresses(settings: Settings, seeds: Iterable[str]) -> list[str]:
         if known and address_refusal(str(known), allow_private=fetch.allow_private, loopback_only=False):
             refused.append(url)
     return refused
+
+
+def seeds_at_refused_addresses(refused: Sequence[str]) -> str:
+    """The seeds of :func:`at_refused_addresses` as a part of a sentence: which they are, and what they need."""
+    more = f" … ({len(refused):,} in all)" if len(refused) > _SEEDS_SHOWN else ""
+    needed = terminal_name(Setting("fetch.allow_private"))
+    return f"seeds at no public address, which need {needed}: {', '.join(refused[:_SEEDS_SHOWN])}{more}"
 
 
 def request_signer(settings: Settings) -> Signer | None:

@@ -58,15 +58,10 @@ def _codec(head: bytes) -> str:
     declared = _DECLARATION.match(head[:_HEAD_BYTES])
     # A declaration of UTF-16 that is readable as ASCII is wrong. It is ignored like unknown encodings.
     name = declared[1].decode("ascii").lower() if declared else ""
-    return codecs.lookup(name).name if _ENCODINGS.fullmatch(name) and _is_known(name) else "utf-8"
-
-
-def _is_known(name: str) -> bool:
     try:
-        codecs.lookup(name)
+        return codecs.lookup(name).name if _ENCODINGS.fullmatch(name) else "utf-8"
     except LookupError:
-        return False
-    return True
+        return "utf-8"
 
 
 def _octets(body: bytes, max_bytes: int) -> Iterator[bytes]:

@@ -95,6 +95,15 @@ def names_dataset(db: str) -> bool:
     return db.startswith("s3://") or isfile(join(db, "dataset.json"))  # Path raises for too long a name
 
 
+def require_no_dataset(db: str) -> None:
+    """Raise :class:`UsageError` if ``db`` names a dataset: some commands read it, the others need a store."""
+    if names_dataset(db):
+        raise UsageError(
+            f"{shown(db)} is a dataset of `crawler rounds`: `crawler status`, `why`, `audit`, `report`, `rank`, "
+            "`duplicates`, `index`, `search`, `sample` and `export` read it, and this command needs a store"
+        )
+
+
 def store_name(db: str) -> str:
     """The name of a store in a report: a file without its folders."""
     return shown(db) if is_url(db) else Path(db).name

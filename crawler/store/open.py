@@ -9,10 +9,9 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.location import is_url, names_dataset, require_no_password, require_postgres
+from crawler.store.location import is_url, require_no_dataset, require_no_password, require_postgres
 from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
-from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 
 
@@ -65,6 +64,7 @@ async def open_store_at(
     Raises :class:`UsageError` if the store cannot be opened, if asyncpg is missing, and for an incomplete copy, unless
     it is opened ``to_copy_into`` it.
     """
+    require_no_dataset(db)
     store: Store
     if is_url(db):
         with _on_postgres(db):
@@ -80,11 +80,6 @@ async def open_store_at(
             clock=clock if isinstance(clock, SystemClock) else None,
         )
     else:
-        if names_dataset(db):
-            raise UsageError(
-                f"{db} is a dataset of `crawler rounds`: `crawler status`, `why`, `audit`, `report`, `rank`, "
-                "`duplicates`, `index`, `search`, `sample` and `export` read it, and this command needs a store"
-            )
         path, own_lease_s = _path(db), lease_s if for_worker else None
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
@@ -100,12 +95,33 @@ async def open_store_at(
     return store
 
 
-async def give_order_to_file(path: str, command: Command, name: str, clock: Clock, because: str = "") -> Order:
-    """Give an order to the crawl on the SQLite file at ``path``, which another process may have locked.
+async def open_working_copy(path: Path, politeness: PolitenessSettings, reconnect_s: float) -> Store:
+    """Open a file that this task alone knows and may lose, and make a store in a new one."""
+    store = await SqliteStore.open(path, politeness, alone=True)
+    try:
+        await store.open_bucket()
+        await store.bodies.open(reconnect_s)
+    except BaseException:
+        await store.close()
+        raise
+    return store
 
-    Raises what :func:`crawler.store.sqlite.orders.give_order` raises.
+
+async def give_order_to_file(db: str, command: Command, name: str, clock: Clock, because: str = "") -> Order:
+    """Give an order to the crawl on the SQLite file at ``db``, which another process may have locked.
+
+    Raises :class:`UsageError` for a store that does not exist or cannot be written, and for an incomplete copy; see
+    also :meth:`crawler.store.sql.control.Control.give`.
     """
-    return await give_order(_path(path), command, name, clock, because)
+    require_no_dataset(db)
+    path = _path(db)
+    require_usable(path, read_only=True)
+    store = await SqliteStore.open(path, locked=True)
+    try:
+        await store.require_whole()
+        return await store.control.give(command, name, clock, because)
+    finally:
+        await store.close()
 
 
 async def grant_reader_at(db: str, role: str, password: str | None) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.clock import SystemClock
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sections import Store
@@ -17,6 +18,10 @@ from tests.postgres import Cluster
 Opener = Callable[[], Awaitable[Store]]
 
 POLITENESS = PolitenessSettings(delay_s=2.0)
+A, B = "http://a.test/", "http://b.test/"
+
+#: Two workers on PostgreSQL, and the time.
+TwoWorkers = tuple[PostgresStore, PostgresStore, float]
 
 
 def sqlite(folder: Path) -> Opener:
@@ -40,3 +45,23 @@ async def harness(opener: Opener) -> AsyncIterator[Harness]:
     await harness.reopen()
     yield harness
     await harness.close()
+
+
+async def two_workers(url: str, lease_s: float = 60.0, *, reconnect_s: float = 120.0) -> TwoWorkers:
+    """Two workers of a run that knows two sites, and the time. The first waits ``reconnect_s`` for the database."""
+    clock = SystemClock()
+    first = await PostgresStore.open(url, lease_s=lease_s, reconnect_s=reconnect_s, clock=clock)
+    second = await PostgresStore.open(url, lease_s=lease_s)
+    await first.add_seeds([(A, None), (B, None)])
+    await first.prepare(None)
+    run_id = await first.start_run({}, clock.now())
+    await second.join_run(run_id, clock.now())
+    return first, second, clock.now()
+
+
+@pytest.fixture
+async def workers(postgres: Cluster) -> AsyncIterator[TwoWorkers]:
+    first, second, now = await two_workers(postgres.make_store())
+    yield first, second, now
+    await first.close()
+    await second.close()

@@ -10,9 +10,9 @@ import pytest
 from crawler.errors import UsageError
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.reasons import EndCode, RunEnd
+from crawler.store.open import give_order_to_file
 from crawler.store.rows import Beat
 from crawler.store.sql.store import Store
-from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 from tests.reasons import reason
@@ -33,7 +33,7 @@ class Still:
 
 async def give(harness: Harness, folder: Path, command: Command, name: str = "") -> int:
     if isinstance(harness.store, SqliteStore):
-        return (await give_order(folder / "crawl.db", command, name, Still(harness.now))).id
+        return (await give_order_to_file(str(folder / "crawl.db"), command, name, Still(harness.now))).id
     assert isinstance(harness.store, Store)
     return (await harness.store.control.give(command, name, Still(harness.now))).id
 

@@ -258,7 +258,7 @@ async def test_a_copy_does_not_wait_for_ever(url: str, tmp_path: Path, stop: Sto
     with pytest.raises(StoreError):
         await harness.finish(claim, fetched(claim.urls[0], [B]))
     source, target = await PostgresStore.open(url, read_only=True), await SqliteStore.open(tmp_path / "copy.db")
-    source._carry = nothing  # type: ignore[method-assign]
+    source._carrier.carry = nothing  # type: ignore[method-assign]
     with pytest.raises(UsageError, match="pause it with"):
         await copy_store(source, target, NOW)
     await source.close()

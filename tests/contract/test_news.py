@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from crawler.store.rows import ClaimLimits, CommitBatch
-from tests.contract.test_postgres import two_workers
+from tests.contract.conftest import TwoWorkers
 from tests.contract.visits import fetched
-from tests.postgres import Cluster
 
 
-async def test_a_commit_wakes_the_other_worker(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        woken = asyncio.Event()
-        second.on_news(woken.set)
-        (claim, *_) = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
-        assert await second.next_ready() is not None  # from now on its connection listens
-        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
-        await asyncio.wait_for(woken.wait(), 60)
-    finally:
-        await first.close()
-        await second.close()
+async def test_a_commit_wakes_the_other_worker(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    woken = asyncio.Event()
+    second.on_news(woken.set)
+    (claim, *_) = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
+    assert await second.next_ready() is not None  # from now on its connection listens
+    await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
+    await asyncio.wait_for(woken.wait(), 60)

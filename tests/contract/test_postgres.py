@@ -22,12 +22,11 @@ from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.rows import ClaimLimits, CommitBatch, PageGrant, PageRequest
+from tests.contract.conftest import A, TwoWorkers, two_workers
 from tests.contract.locks import until_it_waits
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster, binaries, cluster
 from tests.proxy import Proxy
-
-A, B = "http://a.test/", "http://b.test/"
 
 
 async def open_and_close(url: str, *, may_make: bool = True) -> None:
@@ -123,20 +122,6 @@ async def test_an_invalid_statement_is_a_statement_error(postgres: Cluster) -> N
         await store.close()
 
 
-async def two_workers(
-    url: str, lease_s: float = 60.0, *, reconnect_s: float = 120.0
-) -> tuple[PostgresStore, PostgresStore, float]:
-    """Two workers of a run that knows two sites, and the time. The first waits ``reconnect_s`` for the database."""
-    clock = SystemClock()
-    first = await PostgresStore.open(url, lease_s=lease_s, reconnect_s=reconnect_s, clock=clock)
-    second = await PostgresStore.open(url, lease_s=lease_s)
-    await first.add_seeds([(A, None), (B, None)])
-    await first.prepare(None)
-    run_id = await first.start_run({}, clock.now())
-    await second.join_run(run_id, clock.now())
-    return first, second, clock.now()
-
-
 async def run_out(url: str, worker: PostgresStore) -> None:
     """Let the lease of a worker run out."""
     other = await asyncpg.connect(url)
@@ -144,20 +129,16 @@ async def run_out(url: str, worker: PostgresStore) -> None:
     await other.close()
 
 
-async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        turns = [
-            store.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))
-            for store in (first, second)
-            for _ in range(3)
-        ]
-        claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
-        assert sorted(claims) == ["a.test", "b.test"]
-        assert True in (await first.others_at_work(), await second.others_at_work())
-    finally:
-        await first.close()
-        await second.close()
+async def test_no_group_is_with_two_workers(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    turns = [
+        store.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))
+        for store in (first, second)
+        for _ in range(3)
+    ]
+    claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
+    assert sorted(claims) == ["a.test", "b.test"]
+    assert True in (await first.others_at_work(), await second.others_at_work())
 
 
 async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgres: Cluster) -> None:
@@ -185,28 +166,24 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
         await second.close()
 
 
-async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        claims = [
-            (await store.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
-            for store in (first, second)
-        ]
-        for number in range(20):
-            links = [f"http://c.test/{number}/{n}" for n in range(30)]
-            deep = fetched(claims[0].urls[0], links)
-            near = fetched(claims[1].urls[0], reversed(links))
-            deep = replace(deep, offers=tuple(replace(offer, depth=7) for offer in deep.offers))
-            await asyncio.gather(
-                first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[deep])),
-                second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[near])),
-            )
-        rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
-        assert rows == [{"depth": 1, "n": 600}]
-        assert await first.query("SELECT count(*) AS n FROM frontier WHERE depth = 1") == [{"n": 600}]
-    finally:
-        await first.close()
-        await second.close()
+async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    claims = [
+        (await store.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
+        for store in (first, second)
+    ]
+    for number in range(20):
+        links = [f"http://c.test/{number}/{n}" for n in range(30)]
+        deep = fetched(claims[0].urls[0], links)
+        near = fetched(claims[1].urls[0], reversed(links))
+        deep = replace(deep, offers=tuple(replace(offer, depth=7) for offer in deep.offers))
+        await asyncio.gather(
+            first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[deep])),
+            second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[near])),
+        )
+    rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
+    assert rows == [{"depth": 1, "n": 600}]
+    assert await first.query("SELECT count(*) AS n FROM frontier WHERE depth = 1") == [{"n": 600}]
 
 
 async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued_again(postgres: Cluster) -> None:
@@ -239,92 +216,66 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     await store.close()
 
 
-async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
+async def test_a_limit_on_pages_is_shared_out_to_the_page(workers: TwoWorkers) -> None:
+    first, second, now = workers
 
     async def asks(store: PostgresStore, limit: int, kept: int, wanted: int, *, held: int = 1) -> PageGrant | None:
         pages = PageRequest(limit, kept, wanted)
         return (await store.commit(CommitBatch(now, claim_limits=ClaimLimits(0, held=held, pages=pages)))).grant
 
-    try:
-        assert await asks(first, 10, 0, 1) == await asks(second, 10, 0, 1) == PageGrant(5, 10), "equal shares"
-        assert await asks(first, 10, 5, 8) == PageGrant(5, 10), "the others are reserved for the second"
-        assert await asks(second, 10, 2, 2, held=0) == PageGrant(2, 10), "without a group, those in use remain"
-        assert await asks(first, 10, 5, 8) == PageGrant(8, 10)
-        assert await asks(second, 9, 2, 4) == PageGrant(2, 9), "what is in use remains, also under a lower limit"
-        none_left = await first.commit(CommitBatch(now, claim_limits=ClaimLimits(1, pages=PageRequest(0, 0, 0))))
-        assert (none_left.grant, none_left.claims) == (PageGrant(0, 0), [])
-    finally:
-        await first.close()
-        await second.close()
+    assert await asks(first, 10, 0, 1) == await asks(second, 10, 0, 1) == PageGrant(5, 10), "equal shares"
+    assert await asks(first, 10, 5, 8) == PageGrant(5, 10), "the others are reserved for the second"
+    assert await asks(second, 10, 2, 2, held=0) == PageGrant(2, 10), "without a group, those in use remain"
+    assert await asks(first, 10, 5, 8) == PageGrant(8, 10)
+    assert await asks(second, 9, 2, 4) == PageGrant(2, 9), "what is in use remains, also under a lower limit"
+    none_left = await first.commit(CommitBatch(now, claim_limits=ClaimLimits(1, pages=PageRequest(0, 0, 0))))
+    assert (none_left.grant, none_left.claims) == (PageGrant(0, 0), [])
 
 
-async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
-        assert (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(100)))).share == -(-there["n"] // 2)
-    finally:
-        await first.close()
-        await second.close()
+async def test_a_worker_hears_how_many_groups_are_its_share(workers: TwoWorkers) -> None:
+    first, _, now = workers
+    (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
+    assert (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(100)))).share == -(-there["n"] // 2)
 
 
-async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        claim = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
-        await first.commit(
-            CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], title="a\0b")])
+async def test_text_with_a_nul_is_kept_without_it(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    claim = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
+    await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], title="a\0b")]))
+    assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
+
+
+async def test_a_body_that_no_commit_names_is_deleted(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    await first._put({"body": [{"sha256": b"1" * 32, "data": b"of a worker that was killed"}]})
+    await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
+    for body in (b"one", b"two"):
+        (claim,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
+        await second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
+    assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
+    await second.end_run(RunEnd(EndCode.DONE), now)
+    assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
+    assert await second.query("SELECT count(*) FROM body") == [{"count": 2}]
+    assert await second.query("SELECT * FROM body_to_drop") == []
+
+
+async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    claims = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+    claims += (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+    assert await second.others_at_work()
+    await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), released=[claim.group_id for claim in claims]))
+    assert await second.others_at_work()
+    visits = [fetched(queued) for claim in claims for queued in claim.urls]
+    await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=visits))
+    if len(claims) < 2:
+        (other,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+        await second.commit(
+            CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(other.urls[0])], released=[other.group_id])
         )
-        assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
-    finally:
-        await first.close()
-        await second.close()
-
-
-async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        await first._put({"body": [{"sha256": b"1" * 32, "data": b"of a worker that was killed"}]})
-        await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
-        for body in (b"one", b"two"):
-            (claim,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
-            await second.commit(
-                CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)])
-            )
-        assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
-        await second.end_run(RunEnd(EndCode.DONE), now)
-        assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
-        assert await second.query("SELECT count(*) FROM body") == [{"count": 2}]
-        assert await second.query("SELECT * FROM body_to_drop") == []
-    finally:
-        await first.close()
-        await second.close()
-
-
-async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        claims = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
-        claims += (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
-        assert await second.others_at_work()
-        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), released=[claim.group_id for claim in claims]))
-        assert await second.others_at_work()
-        visits = [fetched(queued) for claim in claims for queued in claim.urls]
-        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=visits))
-        if len(claims) < 2:
-            (other,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
-            await second.commit(
-                CommitBatch(
-                    now, claim_limits=ClaimLimits(0), outcomes=[fetched(other.urls[0])], released=[other.group_id]
-                )
-            )
-        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), released=[claim.group_id for claim in claims]))
-        assert not await second.others_at_work()
-        assert not await first.others_at_work()
-    finally:
-        await first.close()
-        await second.close()
+    await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), released=[claim.group_id for claim in claims]))
+    assert not await second.others_at_work()
+    assert not await first.others_at_work()
 
 
 @pytest.mark.parametrize(
@@ -433,8 +384,8 @@ async def test_an_error_of_a_lost_connection_is_one_although_a_server_reports_it
         await store.close()
 
 
-async def test_a_connection_that_breaks_during_its_set_up_is_replaced(postgres: Cluster) -> None:
-    first, second, _ = await two_workers(postgres.make_store())
+async def test_a_connection_that_breaks_during_its_set_up_is_replaced(workers: TwoWorkers) -> None:
+    first, *_ = workers
     prepared = []
 
     async def prepare(connection: Any) -> None:
@@ -442,73 +393,61 @@ async def test_a_connection_that_breaks_during_its_set_up_is_replaced(postgres: 
         if len(prepared) == 1:
             raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
 
-    try:
-        first._reader.on_connect = [prepare]
-        first._reader.drop()
-        assert await first.query("SELECT 1 AS one") == [{"one": 1}]
-        assert [connection.is_closed() for connection in prepared] == [True, False]
-    finally:
-        await first.close()
-        await second.close()
+    first._reader.on_connect = [prepare]
+    first._reader.drop()
+    assert await first.query("SELECT 1 AS one") == [{"one": 1}]
+    assert [connection.is_closed() for connection in prepared] == [True, False]
 
 
 async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pause_stays(
-    postgres: Cluster,
+    workers: TwoWorkers,
 ) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        claims = {
-            claim.group: claim
-            for claim in (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
-        }
-        claims |= {
-            claim.group: claim
-            for claim in (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
-        }
-        (site_id,) = claims["a.test"].sites
-        await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
-        theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
-        await second.commit(
-            CommitBatch(now, claim_limits=ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs)
-        )
-        ours = {
-            "a.test": Pace(now + 60, 60.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "429")),
-            "b.test": Pace(now + 3, 3.0),
-        }
-        late = CommitBatch(now, claim_limits=ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+    first, second, now = workers
+    claims = {
+        claim.group: claim
+        for claim in (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+    }
+    claims |= {
+        claim.group: claim
+        for claim in (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+    }
+    (site_id,) = claims["a.test"].sites
+    await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
+    theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
+    await second.commit(
+        CommitBatch(now, claim_limits=ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs)
+    )
+    ours = {
+        "a.test": Pace(now + 60, 60.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "429")),
+        "b.test": Pace(now + 3, 3.0),
+    }
+    late = CommitBatch(now, claim_limits=ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+    with pytest.raises(LeaseLost) as lost:
+        await first.commit(late)
+    assert not lost.value.committed
+    await first.commit_late(late)
+    first._workers.commits -= 1  # as where it was committed and the answer lost
+    await first.commit_late(late)
+    rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
+    assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
+    await second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), paces=theirs))
+    rows = await second.query("SELECT name, pause_s, wait_code, waits_for FROM politeness_group ORDER BY name")
+    assert [tuple(row.values()) for row in rows] == [
+        ("a.test", 60.0, "retry_after", "Retry-After of a 429"),
+        ("b.test", 100.0, "none", ""),
+    ]
+
+
+async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_committed(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    for by_lease in (False, True):
+        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0)))
+        first._workers.commits -= 1  # its answer was lost
+        if by_lease:
+            await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         with pytest.raises(LeaseLost) as lost:
-            await first.commit(late)
-        assert not lost.value.committed
-        await first.commit_late(late)
-        first._workers.commits -= 1  # as where it was committed and the answer lost
-        await first.commit_late(late)
-        rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
-        assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
-        await second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), paces=theirs))
-        rows = await second.query("SELECT name, pause_s, wait_code, waits_for FROM politeness_group ORDER BY name")
-        assert [tuple(row.values()) for row in rows] == [
-            ("a.test", 60.0, "retry_after", "Retry-After of a 429"),
-            ("b.test", 100.0, "none", ""),
-        ]
-    finally:
-        await first.close()
-        await second.close()
-
-
-async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_committed(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        for by_lease in (False, True):
             await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0)))
-            first._workers.commits -= 1  # its answer was lost
-            if by_lease:
-                await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
-            with pytest.raises(LeaseLost) as lost:
-                await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0)))
-            assert lost.value.committed
-    finally:
-        await first.close()
-        await second.close()
+        assert lost.value.committed
 
 
 @pytest.mark.parametrize("condition", ["disk_full", "deadlock_detected", "serialization_failure"])

@@ -23,8 +23,9 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.rows import Beat
+from tests.contract.conftest import TwoWorkers, two_workers
 from tests.contract.locks import until_it_waits
-from tests.contract.test_postgres import run_out, two_workers
+from tests.contract.test_postgres import run_out
 from tests.postgres import Cluster
 from tests.proxy import Proxy
 from tests.reading import ReaderInProcess
@@ -135,33 +136,25 @@ async def test_a_run_begins_only_after_a_worker_stopped_within_a_commit_is_known
         await other.close()
 
 
-async def test_a_returning_worker_continues_a_run_that_others_considered_ended(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
-        await second.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), now)
-        assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT; the same command continues the crawl"
-        assert await first.rejoin(now)
-        assert (await second.last_run() or {})["finished_at"] is None
-        await first.renew(now)
-    finally:
-        await first.close()
-        await second.close()
+async def test_a_returning_worker_continues_a_run_that_others_considered_ended(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
+    await second.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), now)
+    assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT; the same command continues the crawl"
+    assert await first.rejoin(now)
+    assert (await second.last_run() or {})["finished_at"] is None
+    await first.renew(now)
 
 
-async def test_heartbeats_of_processes_with_the_same_number_are_distinguished(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_store())
-    try:
-        beats = [Beat(first.run_id, 7, now + n, 1000 * n, 0.0) for n in range(3)]
-        for store, beat in zip((first, second, second), beats, strict=True):
-            await store.control.beat(beat)
-        assert sorted(await first.control.beats(), key=lambda beat: beat.seen_at) == [beats[0], beats[2]]
-        await first.rejoin(now)
-        await first.control.beat(beats[1])
-        assert sorted(await first.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]
-    finally:
-        await first.close()
-        await second.close()
+async def test_heartbeats_of_processes_with_the_same_number_are_distinguished(workers: TwoWorkers) -> None:
+    first, second, now = workers
+    beats = [Beat(first.run_id, 7, now + n, 1000 * n, 0.0) for n in range(3)]
+    for store, beat in zip((first, second, second), beats, strict=True):
+        await store.control.beat(beat)
+    assert sorted(await first.control.beats(), key=lambda beat: beat.seen_at) == [beats[0], beats[2]]
+    await first.rejoin(now)
+    await first.control.beat(beats[1])
+    assert sorted(await first.control.beats(), key=lambda beat: beat.seen_at) == beats[1:]
 
 
 async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(postgres: Cluster) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.rup.old_server import OldServer
-from tests.rup.robot import Robot, change, forged, old_site, page, registered
+from tests.rup.robot import Robot, change, forged, page
 
 #: By what is wrong with them. BASE stands for the site.
 WORTHLESS = {
@@ -23,18 +20,6 @@ WORTHLESS = {
     "13 MB": b"Content-Type: text/plain\r\n\r\n" + b"A" * (13 * 2**20),
 }
 ELSEWHERE = ("http://other.test/x", "//other.test/y", "ftp://old.test/z", "mailto:a@b")
-
-
-@pytest.fixture
-def server() -> Iterator[OldServer]:
-    with old_site() as server:
-        yield server
-
-
-@pytest.fixture
-def robot(server: OldServer, tmp_path: Path) -> Robot:
-    """It has crawled once, and registered."""
-    return registered(server, tmp_path)
 
 
 def test_hostile_mail_changes_nothing_but_counters(robot: Robot, server: OldServer) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,9 @@ import pytest
 from crawler.rup.mail.maildir import Maildir
 from crawler.store.sql.subscriptions import Subscriptions
 from tests.rup.old_server import OldServer, deliver
-from tests.rup.robot import ME, PAGES, Robot, change, old_site, page, registered
+from tests.rup.robot import ME, PAGES, Robot, change, page, registered
 
 ALL = {"/", *PAGES}
-
-
-@pytest.fixture
-def server() -> Iterator[OldServer]:
-    with old_site() as server:
-        yield server
-
-
-@pytest.fixture
-def robot(server: OldServer, tmp_path: Path) -> Robot:
-    """It has crawled once, and registered."""
-    return registered(server, tmp_path)
 
 
 # --- nothing goes wrong ---------------------------------------------------------------------------

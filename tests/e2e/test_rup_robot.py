@@ -12,19 +12,7 @@ import pytest
 import crawler
 from tests.command import HASTY
 from tests.rup.old_server import OldServer
-from tests.rup.robot import ME, Robot, old_site, registered
-
-
-@pytest.fixture
-def server() -> Iterator[OldServer]:
-    with old_site() as server:
-        yield server
-
-
-@pytest.fixture
-def robot(server: OldServer, tmp_path: Path) -> Robot:
-    """It has crawled once, and registered."""
-    return registered(server, tmp_path)
+from tests.rup.robot import ME, Robot, old_site
 
 
 @pytest.fixture

@@ -117,12 +117,23 @@ async def test_without_a_login_tls_is_used_if_the_server_offers_it(certificate: 
     assert without.taken == [(False, False)]
 
 
-@pytest.mark.parametrize("name", ["CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"])
-def test_half_a_login_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("CRAWLER_SMTP_USER", "run http://127.0.0.1:9/ --notify smtp://localhost/me@a.example"),
+        (
+            "CRAWLER_SMTP_PASSWORD",
+            "rup serve --root . --base-url http://a.example/ --listen 127.0.0.1:0 --smtp 127.0.0.1:25 --db rup.db",
+        ),
+    ],
+)
+def test_half_a_login_is_an_error_before_anything_is_made(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, "secret")
-    ended = here("rup", "serve", "--root", tmp_path, "--base-url", "http://a.example/", "--listen", "127.0.0.1:0",
-                 "--smtp", "127.0.0.1:25", "--db", tmp_path / "rup.db")  # fmt: skip
-    assert ended.code == 2, ended
+    monkeypatch.chdir(tmp_path)
+    ended = here(*command.split())
+    assert (ended.code, list(tmp_path.iterdir())) == (2, []), ended
     assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err
     assert ended.err.count("\n") == 1
 
@@ -163,11 +174,3 @@ async def test_a_summary_needs_tls_for_a_login_and_takes_what_is_offered_without
     with without.open():
         await notify(f"smtp://localhost:{without.port}/me@a.example", SUMMARY, "", told.append)
     assert told == ["--notify: localhost did not accept the summary: it offers no TLS, which a login requires"]
-
-
-def test_half_a_login_is_an_error_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
-    monkeypatch.chdir(tmp_path)
-    ended = here("run", "http://127.0.0.1:9/", "--notify", "smtp://localhost/me@a.example")
-    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err

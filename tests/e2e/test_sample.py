@@ -31,19 +31,6 @@ DESIGNS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.fixture
-def web() -> Iterator[LoopbackWeb]:
-    """The three sites, which a test may change."""
-    with three_sites() as web:
-        yield web
-
-
-@pytest.fixture
-def store(web: LoopbackWeb, tmp_path: Path) -> Sampled:
-    """An empty store."""
-    return Sampled(web, tmp_path)
-
-
 @pytest.fixture(scope="module")
 def standing() -> Iterator[LoopbackWeb]:
     """The three sites, which stay as they are."""

@@ -15,11 +15,17 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Page
+from crawler.sampling import forecast
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.web import LoopbackWeb
 
 SITES = ("a.test", "b.test")
 PAGES = 40
+
+
+@pytest.fixture(autouse=True)
+def _fewer_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "_DRAWINGS", 60)
 
 
 def publish(web: LoopbackWeb, tmp_path: Path, hosts: tuple[str, ...] = SITES) -> Path:
@@ -37,6 +43,11 @@ def publish(web: LoopbackWeb, tmp_path: Path, hosts: tuple[str, ...] = SITES) ->
     return seeds
 
 
+def crawl_of(seeds: Path, *more: str | Path) -> tuple[str | Path, ...]:
+    """The options of a crawl of the sites and of all that their start pages link to."""
+    return ("--seeds", seeds, "--scope", "host", "--config", seeds.with_name("c.toml"), "--max-depth", "1", *more)
+
+
 def drawn(db: Path) -> set[str]:
     with closing(sqlite3.connect(db)) as store:
         return {url for (url,) in store.execute("SELECT url FROM samples")}
@@ -49,8 +60,7 @@ def ok(*arguments: str | Path) -> Ended:
 
 
 def test_the_audit_knows_the_registered_design(loopback: LoopbackWeb, tmp_path: Path) -> None:
-    options = ("--seeds", publish(loopback, tmp_path), "--scope", "host", "--max-depth", "1", "--config",
-               tmp_path / "c.toml", "--sample", "3", "--per", "site")  # fmt: skip
+    options = crawl_of(publish(loopback, tmp_path), "--sample", "3", "--per", "site")
     text = ok("sample", "design", *options).out
     (digest,) = re.findall("^# Digest: ([0-9a-f]{64})$", text, re.MULTILINE)
     db = tmp_path / "s.db"
@@ -74,8 +84,7 @@ def test_the_audit_knows_the_registered_design(loopback: LoopbackWeb, tmp_path: 
 
 
 def test_a_design_draws_what_its_options_draw(loopback: LoopbackWeb, tmp_path: Path) -> None:
-    options = ("--seeds", publish(loopback, tmp_path), "--scope", "host", "--max-depth", "1", "--config",
-               tmp_path / "c.toml", "--sample", "6", "--per", "site", "--seed", "5")  # fmt: skip
+    options = crawl_of(publish(loopback, tmp_path), "--sample", "6", "--per", "site", "--seed", "5")
     design = tmp_path / "design.toml"
     design.write_text(ok("sample", "design", *options).out)
     text = design.read_text()
@@ -167,8 +176,7 @@ def test_a_crawl_keeps_to_the_requests_of_the_plan(
 
 
 def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_path: Path) -> None:
-    seeds, db = publish(loopback, tmp_path), tmp_path / "pilot.db"
-    options = ("--seeds", seeds, "--scope", "host", "--config", tmp_path / "c.toml", "--max-depth", "1", *LOOPBACK)
+    options, db = crawl_of(publish(loopback, tmp_path), *LOOPBACK), tmp_path / "pilot.db"
     ok("run", *options, "--sample", "12", "--per", "site", "--db", db)
     made = plan("--pilot", db, "--sample", "30")
     before = len(loopback.log)
@@ -187,8 +195,7 @@ def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_p
 
 def test_a_pilot_of_all_pages_forecasts_the_precision_that_theory_gives(loopback: LoopbackWeb, tmp_path: Path) -> None:
     """Such a pilot holds the same pages at each run. Others do not: the port, a part of each URL, decides the draw."""
-    seeds, db = publish(loopback, tmp_path), tmp_path / "pilot.db"
-    options = ("--seeds", seeds, "--scope", "host", "--config", tmp_path / "c.toml", "--max-depth", "1", *LOOPBACK)
+    options, db = crawl_of(publish(loopback, tmp_path), *LOOPBACK), tmp_path / "pilot.db"
     ok("run", *options, "--sample", "1000", "--per", "site", "--db", db)
     lengths = [len(page.body) for path, page in loopback.sites["a.test"].items() if path != "/robots.txt"]
     french = [path != "/" and int(path[1:]) % 4 == 0 for path in loopback.sites["a.test"]]
@@ -204,13 +211,12 @@ def test_a_pilot_of_all_pages_forecasts_the_precision_that_theory_gives(loopback
 
 
 def test_a_pilot_forecasts_other_sites_like_its_own(loopback: LoopbackWeb, tmp_path: Path) -> None:
-    seeds, db = publish(loopback, tmp_path), tmp_path / "pilot.db"
-    design = ("--scope", "host", "--config", tmp_path / "c.toml", "--max-depth", "1", "--sample", "8", "--per", "site")
-    ok("run", "--seeds", seeds, *design, *LOOPBACK, "--db", db)
+    design, db = (*LOOPBACK, "--sample", "8", "--per", "site"), tmp_path / "pilot.db"
+    ok("run", *crawl_of(publish(loopback, tmp_path), *design), "--db", db)
     others = publish(loopback, tmp_path, ("c.test", "d.test", "e.test"))
     made = plan("--pilot", db, "--seeds", others)
     before = len(loopback.log)
-    ok("run", "--seeds", others, *design, *LOOPBACK, "--db", tmp_path / "others.db")
+    ok("run", *crawl_of(others, *design), "--db", tmp_path / "others.db")
     assert (made["frame"], made["drawn"]) == (3 * (PAGES + 1), 24)
     assert made["least_requests"] <= len(loopback.log) - before <= made["most_requests"]
     deeper = plan("--pilot", db, "--max-depth", "2")

@@ -19,19 +19,6 @@ STRATIFIED = ("--method", Method.STRATIFIED)
 LARGE = tuple(f"/{n}" for n in (1, 2, 3, 4, 7, 8, 9))
 
 
-@pytest.fixture
-def web() -> Iterator[LoopbackWeb]:
-    """The three sites, which a test may change."""
-    with three_sites() as web:
-        yield web
-
-
-@pytest.fixture
-def store(web: LoopbackWeb, tmp_path: Path) -> Sampled:
-    """An empty store."""
-    return Sampled(web, tmp_path)
-
-
 def draw(store: Sampled, listed: Path, size: int) -> dict[str, Any]:
     return store.crawl("--sample", str(size), *STRATIFIED, "--seeds", listed, seeds=[])
 

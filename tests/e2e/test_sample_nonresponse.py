@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,6 @@ from tests.sampled import NEARER, Sampled, asked, by_what, site, three_sites, ur
 from tests.web import LoopbackWeb
 
 UNREACHED = {"/robots.txt": Page("", status=503)}
-
-
-@pytest.fixture
-def web() -> Iterator[LoopbackWeb]:
-    """The three sites, which a test may change."""
-    with three_sites() as web:
-        yield web
-
-
-@pytest.fixture
-def store(web: LoopbackWeb, tmp_path: Path) -> Sampled:
-    """An empty store."""
-    return Sampled(web, tmp_path)
 
 
 def words(ended: Ended) -> str:

@@ -13,6 +13,7 @@ import pytest
 import crawler
 from crawler.demo.pages import Page
 from crawler.store.sql.schema import load_queries
+from crawler.store.sqlite.on_thread import OnThread
 from crawler.store.sqlite.store import SqliteStore
 from crawler.store.statements import load_statements
 from tests.web import LoopbackWeb
@@ -30,13 +31,18 @@ GROWING = {"url", "u", "frontier", "f", "page", "p", "body", "b", "link", "l", "
 def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Every statement that the database was given."""
     statements: set[str] = set()
-    execute = aiosqlite.core.Connection._execute
 
-    async def noting(self: aiosqlite.core.Connection, function: Any, *arguments: Any, **options: Any) -> Any:
-        statements.update(filter(READS_OR_WRITES, (text for text in arguments[:1] if isinstance(text, str))))
-        return await execute(self, function, *arguments, **options)
+    def note(owner: type, method: str) -> None:
+        noted_method = getattr(owner, method)
 
-    monkeypatch.setattr(aiosqlite.core.Connection, "_execute", noting)
+        async def noting(self: object, function: Any, *arguments: Any, **options: Any) -> Any:
+            statements.update(filter(READS_OR_WRITES, (text for text in arguments[:1] if isinstance(text, str))))
+            return await noted_method(self, function, *arguments, **options)
+
+        monkeypatch.setattr(owner, method, noting)
+
+    note(aiosqlite.core.Connection, "_execute")
+    note(OnThread, "_call")
     return statements
 
 

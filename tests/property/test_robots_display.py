@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from base64 import b64encode
 from collections.abc import Iterator
@@ -12,22 +11,12 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.engine.alarm import Alarm
-from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.outbox import Outbox
-from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsCache
-from crawler.frontier.politeness import Pace
-from crawler.model import Fetched, FetchResult, Reading, Request
+from crawler.model import Fetched, Reading
 from crawler.robots.check import check_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import read
-from crawler.robots.response import RobotsSettings
+from crawler.robots.response import RobotsSettings, interpret
 from crawler.robots.text import parse
-from crawler.store.rows import ClaimedSite, RobotsNews
-from tests.reading import ReaderInProcess
-from tests.simulation.crawls import gate_on
-from tests.virtual_time import VirtualClock, run_virtual
 
 SITE = "http://a.test"
 FIELDS = [b"User-agent", b"Disallow", b"Allow", b"Host", b"Sitemap", b"Crawl-delay", b"Mobile-agent-server", b"New"]
@@ -51,41 +40,6 @@ BODIES = st.lists(LINES, max_size=8).map(lambda lines: b"\n".join([b"User-agent:
 VALUES = st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=9)
 
 
-class Served:
-    """A site of which every URL has this body."""
-
-    def __init__(self, body: bytes, header: str, clock: VirtualClock) -> None:
-        self.body, self.header, self.clock = body, header, clock
-
-    async def fetch(self, request: Request) -> FetchResult:
-        now = self.clock.now()
-        headers = tuple((name, self.header) for name in ("ETag", "Last-Modified", "Expires"))
-        return Fetched(request.url, now, now, headers, plain=self.body)
-
-
-def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
-    """The part of a robots.txt that the store gets."""
-    handed_in: list[RobotsNews] = []
-
-    class Noted(Outbox):
-        def add_robots(self, news: RobotsNews, group: str, pace: Pace) -> asyncio.Future[int]:
-            handed_in.append(news)
-            committed = super().add_robots(news, group, pace)
-            committed.set_result(1)
-            return committed
-
-    async def main(clock: VirtualClock) -> None:
-        outbox = Noted(clock, Alarm())
-        gate = gate_on(Served(body, header, clock), clock, outbox, slots=1)
-        gate.bench.enter("a.test", Pace())
-        policy = RobotsPolicy(RobotsSettings(reading), "fig")
-        robots_cache = RobotsCache(policy, gate, None, clock, outbox, ReaderInProcess(), Progress(0.0))
-        await robots_cache.in_force(ClaimedSite(1, SITE, None, None), "a.test")
-
-    run_virtual(main)
-    return handed_in[0]
-
-
 def texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -105,10 +59,13 @@ def texts(value: object) -> Iterator[str]:
 @example(b"Mobile-agent-server: /\0 none", "", Reading.DRAFT1996)
 @example("\ufeffMobile-agent-server: /\ud800 none".encode("utf-16-le", "surrogatepass"), "", Reading.RFC9309)
 def test_stored_and_displayed_values_are_text(body: bytes, header: str, reading: Reading) -> None:
-    for text in texts(stored(body, header, reading)):
+    headers = tuple((name, header) for name in ("ETag", "Last-Modified", "Expires"))
+    answer = Fetched(f"{SITE}/robots.txt", 0.0, 0.0, headers, plain=body)
+    copy = interpret(answer, settings=RobotsSettings(reading), previous=None, hops=0, seen=(), now=0.0)
+    rules = read(parse(body), token="fig", reading=reading, site=SITE)
+    for text in texts([copy, rules.sitemaps, rules.main_site, rules.servers.paths, rules.servers.latest_first]):
         text.encode("utf-8")
         assert "\0" not in text
-    rules = read(parse(body), token="fig", reading=reading, site=SITE)
     for text in texts([rules.sitemaps, rules.main_site, [rules.verdict(path).text for path in ("/", "/a", "/a.a")]]):
         assert text.isprintable()
     assert all(said.isprintable() for said in doubts_about(body).sentences())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
@@ -30,7 +29,6 @@ class TreeSite:
     smtp: Post
     port: int = field(default_factory=reserved_port)
     rup_port: int = field(default_factory=reserved_port)
-    span: str = "30-day"
     asked: list[str] = field(default_factory=list)
     octets: int = 0
     process: Started | None = None
@@ -45,7 +43,7 @@ class TreeSite:
             "rup", "serve", "--root", self.root, "--base-url", f"{self.base}/", "--db", self.db,
             "--listen", f"127.0.0.1:{self.rup_port}",
             "--smtp", f"127.0.0.1:{self.smtp.port}", "--latencies", "second,minute,day",
-            "--scan-every", "0.1", "--max-query-span", self.span,
+            "--scan-every", "0.1",
         )  # fmt: skip
         until(self._answers, "rup serve")
 
@@ -61,11 +59,6 @@ class TreeSite:
             self.process.send_signal(signal.SIGTERM)
             self.process.communicate(timeout=300)
             self.process = None
-
-    def has_seen(self, path: str) -> bool:
-        """Whether a scan has logged a change of ``path``."""
-        with closing(sqlite3.connect(self.db)) as db:
-            return bool(db.execute("SELECT 1 FROM change WHERE path = ?", (path,)).fetchall())
 
     def tree(self) -> dict[str, str]:
         """Path -> text of every page in the folder; a folder's start page has the folder's path."""

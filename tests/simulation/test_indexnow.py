@@ -68,7 +68,7 @@ def test_urls_count_when_the_key_file_has_the_key(db_path: Path, tmp_path: Path)
     assert tally == SubmissionTally(taken=2, urls=2, refused=4, left=1)
     assert sorted(keys) == ["missing.test", "proved.test", "silent.test", "wrong.test"], "once for each key, as allowed"
     assert hinted == [("http://proved.test/p", "indexnow")]
-    assert [each.submission for each in inbox.waiting()] == [submission("silent", "/p")], "it waits for the next time"
+    assert [given for _, given in inbox.waiting()] == [submission("silent", "/p")], "it waits for the next time"
 
 
 async def test_the_listener_takes_what_the_protocol_allows(db_path: Path, tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ async def test_the_listener_takes_what_the_protocol_allows(db_path: Path, tmp_pa
     assert (gets, posts, broken) == ([202, 403, 400], [202] * MOST_OF_HOST, 400)
     assert len(list(inbox.waiting())) == MOST_OF_HOST, "one of them came twice"
     assert not inbox.put(submission("a", "/more"))
-    assert {file.file.stat().st_mode & 0o777 for file in inbox.waiting()} == {0o600}
+    assert {file.stat().st_mode & 0o777 for file, _ in inbox.waiting()} == {0o600}

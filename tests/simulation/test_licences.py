@@ -130,7 +130,7 @@ OPEN = {"/robots.txt": plain("")}
     ("there", "note", "requested"),
     [
         ({**OPEN, "/all.xml": Page("", status=404)}, "404", 1),
-        ({**OPEN, "/all.xml": plain("<html>")}, "the document is <html>", 1),
+        ({**OPEN, "/all.xml": plain("<html>")}, "broken XML", 1),
         ({**OPEN, "/all.xml": plain("x" * 70_000)}, "70000 bytes", 1),
         (FORBIDDEN, "forbids /all.xml", 0),
         ({"/robots.txt": Page("", status=403)}, "forbids the whole site", 0),

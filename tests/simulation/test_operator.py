@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.engine import operator as operator_module
 from crawler.engine.crawl import Crawl
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
@@ -23,9 +24,9 @@ from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.sampling import draw as survey_draw
+from crawler.store.open import give_order_to_file
 from crawler.store.rows import Beat
 from crawler.store.sql.control import Control
-from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Found, Options, crawl, look, rows, session, states
 from tests.simulation.test_redirected_robots import violations
@@ -60,7 +61,7 @@ class Operator:
 
     async def ask(self, command: Command, name: str = "") -> None:
         if self.store is None:
-            await give_order(self.path, command, name, self.clock)
+            await give_order_to_file(str(self.path), command, name, self.clock)
             return
         await self.store.control.give(command, name, self.clock)
 
@@ -89,7 +90,12 @@ class Operator:
         await store.close()
 
 
-def test_a_paused_crawl_sends_nothing_and_keeps_paces_afterwards(db_path: Path) -> None:
+@pytest.mark.parametrize("reads_every_s", [0.25, 100.0], ids=["in_time", "late"])
+def test_a_paused_crawl_sends_nothing_and_keeps_paces_afterwards(
+    db_path: Path, reads_every_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator_module, "_POLL_EVERY_S", reads_every_s)
+
     async def main(clock: VirtualClock) -> tuple[list[float], float, float, str]:
         operator = Operator(db_path, clock)
         web = SimulatedWeb(clock, {"a.test": site(30), "b.test": site(30)})
@@ -108,7 +114,7 @@ def test_a_paused_crawl_sends_nothing_and_keeps_paces_afterwards(db_path: Path) 
     sent, asked_at, resumed_at, ended_by = run_virtual(main)
     assert ended_by == "nothing is left in the frontier"
     assert [at for at in sent if asked_at + 0.5 < at < resumed_at] == []
-    assert min(at for at in sent if at >= resumed_at) <= resumed_at + 0.5
+    assert min(at for at in sent if at >= resumed_at) <= resumed_at + 2 * reads_every_s
     assert len(sent) == 2 * 32  # nothing twice, nothing lost
 
 

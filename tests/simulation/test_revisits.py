@@ -16,7 +16,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.page.headers import unread_page
 from crawler.reasons import ReasonCode
-from crawler.store.sqlite.orders import give_order
+from crawler.store.open import give_order_to_file
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.reasons import reason
@@ -525,10 +525,10 @@ def test_a_blocked_site_gets_no_revisit_and_the_run_ends(db_path: Path) -> None:
         web = SimulatedWeb(clock, {"a.test": Shelf(p=tagged("one")).site()})
         await crawl(clock, db_path, web, [SEED], AGAIN)
         await clock.sleep(5 * DAY_S)
-        await give_order(db_path, Command.BLOCK, "a.test", clock)
+        await give_order_to_file(str(db_path), Command.BLOCK, "a.test", clock)
         ended_by = await crawl(clock, db_path, web, (), AGAIN)
         blocked, asked = (await states(db_path))[PAGE][1], statuses(web)
-        await give_order(db_path, Command.UNBLOCK, "a.test", clock)
+        await give_order_to_file(str(db_path), Command.UNBLOCK, "a.test", clock)
         await clock.sleep(60 * DAY_S)
         await crawl(clock, db_path, web, (), AGAIN)
         assert blocked == BLOCKED.sentence

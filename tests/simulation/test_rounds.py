@@ -23,6 +23,7 @@ from crawler.model import Reading
 from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.rounds.driver import Driver
+from crawler.rounds.plan import make_plan
 from crawler.rounds.task import BucketTask
 from tests import judge
 from tests.simulation.crawls import Options, crawl, rows
@@ -53,6 +54,24 @@ def test_an_address_that_nobody_knew_is_asked_by_one_task_at_a_time(tmp_path: Pa
         assert judge.most_at_once(at_address)["192.0.2.1"] <= 2
         assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
         assert len(web.log) == len(hosts) * 8, "nothing was asked twice"
+        assert clock.loop.time() < 2 * LENGTH_S, "nobody waits for the end of a round with nothing to do"
+
+    run_virtual(main)
+
+
+def test_a_task_stops_so_early_that_its_results_are_written_at_the_deadline(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        (host,) = hosts_of_buckets(1)
+        web = SimulatedWeb(clock, {host: linking(60)})
+        crawler = Crawler(clock, web, tmp_path)
+        dataset, at = crawler.make([f"http://{host}/"]), clock.now()
+        plan = make_plan(dataset, [], at)
+        large = msgspec.structs.replace(plan, tasks=[msgspec.structs.replace(plan.tasks[0], writing_s=20.0)])
+        dataset.objects.put("rounds/000001/plan.json", msgspec.json.encode(large))
+        assert (await crawler.crawl()).code is EndCode.DONE
+        first = dataset.manifest(1)
+        assert first is not None
+        assert LENGTH_S - 21.0 < first.ended_at - at < LENGTH_S - 18.0
 
     run_virtual(main)
 

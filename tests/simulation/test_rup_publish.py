@@ -167,51 +167,16 @@ def test_an_unconfirmed_address_gets_one_mail_and_is_deleted_later(tmp_path: Pat
     play(tmp_path, story, scan_every_s=HOUR / 2)
 
 
-def test_a_quiet_site_sends_a_first_report_without_changes_so_that_it_can_be_answered(tmp_path: Path) -> None:
+def test_a_registration_that_has_ended_is_remembered_for_a_month(tmp_path: Path) -> None:
     async def story(stage: Round) -> None:
-        await stage.register(replace(ROBOT, confirmed=False, token="SECRET"))
-        await stage.until_day(10)
-        assert stage.post.said() == [(24 * 60, 1, [])]
-
-    play(tmp_path, story, scan_every_s=HOUR)
-
-
-def test_an_address_that_registers_again_gets_no_second_mail(tmp_path: Path) -> None:
-    async def story(stage: Round) -> None:
-        for turn in range(3):
-            await stage.register(
-                replace(ROBOT, confirmed=False, registered_at=stage.clock.now(), **(await past(stage)))
-            )
-            (stage.root / f"{turn}.html").write_text("a")
-            await stage.until(70 * (turn + 1))
-            registration = await stage.store.registration(ROBOT.email)
-            assert registration is not None
-            async with stage.store.transaction():
-                await stage.store.put(ended(registration))
-        assert len(stage.post.mails) == 1
+        await stage.register(ended(replace(ROBOT, reported_at=EPOCH_S, accepted_at=EPOCH_S)))
+        await stage.until_day(29)
+        assert await stage.store.registration(ROBOT.email) is not None
         await stage.until_day(32)
         assert await stage.store.registration(ROBOT.email) is None
-
-    async def past(stage: Round) -> dict[str, float | None]:
-        past = await stage.store.registration(ROBOT.email)
-        return {} if past is None else {"reported_at": past.reported_at, "accepted_at": past.accepted_at}
+        assert stage.post.mails == []
 
     play(tmp_path, story, scan_every_s=HOUR / 2)
-
-
-@pytest.mark.parametrize("latency", [Span(1, "month"), Span(5, "week"), Span(3, "week")])
-def test_a_long_latency_has_its_first_report_before_it_is_dropped(tmp_path: Path, latency: Span) -> None:
-    async def story(stage: Round) -> None:
-        await stage.register(replace(ROBOT, latency=latency, confirmed=False))
-        (stage.root / "a.html").write_text("a")
-        due_min = latency.seconds / MINUTE
-        await stage.until(due_min + 60 + 30 * 24 * 60)
-        assert stage.post.said() == [(due_min, 1, ["New /a.html"])]
-        assert len(await stage.store.registrations()) == 1
-        await stage.until(due_min * 3 + 32 * 24 * 60)
-        assert await stage.store.registrations() == []
-
-    play(tmp_path, story, scan_every_s=DAY)
 
 
 def test_a_report_has_only_paths_that_the_robot_wants_and_may_know(tmp_path: Path) -> None:

@@ -127,14 +127,6 @@ def waits_for(path: Path, code: str) -> list[str]:
 # --- slots ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slots", [1, 3, 4, 8, 16, 64])
-def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, db_path: Path) -> None:
-    """One, if there are fewer than four."""
-    sites = {f"h{n}.zone.test": TARPIT for n in range(slots)}
-    log = crawled(db_path, sites, 5.0, limits=LimitSettings(concurrency=slots))
-    assert most_at_once(log) == max(1, slots // 4)
-
-
 @pytest.mark.parametrize("zones", [1, 2, 4, 8])
 def test_tarpits_leave_slots_for_a_healthy_site(zones: int, db_path: Path) -> None:
     """``zones`` domains that take all they can hold as many slots each, and leave 3 of ``zones`` + 3 free."""
@@ -147,12 +139,6 @@ def test_tarpits_leave_slots_for_a_healthy_site(zones: int, db_path: Path) -> No
     held = [most_at_once(of(tarpits, f"zone{zone}.test")) for zone in range(zones)]
     assert 1 <= min(held) <= max(held) <= min(held) + 1 <= QUARTER + 1
     assert most_at_once(tarpits) <= SMALL.concurrency * zones / (zones + 3) + 1
-
-
-def test_a_domain_of_many_hosts_uses_all_the_slots_that_it_may_have(db_path: Path) -> None:
-    log = crawled(db_path, {f"n{n}.many.test": ENDLESS for n in range(200)}, 4.0)
-    held_s = sum(hit.finished_at - hit.started_at for hit in log if 1 <= hit.started_at < 3)
-    assert held_s > 0.97 * 2 * QUARTER
 
 
 def test_domains_take_turns_however_many_hosts_they_have(db_path: Path) -> None:
@@ -338,23 +324,6 @@ def test_twenty_names_at_one_address_are_asked_as_one_server(zones: int, db_path
     assert last_end(log) < 44, "as fast as one request a second permits"
 
 
-def test_few_names_at_one_address_have_no_common_pause(db_path: Path) -> None:
-    sites = {f"n{n}.test": healthy(5) for n in range(4)}
-    log = crawled(db_path, sites, 60.0, politeness=pauses(1.0), addresses=lambda host: SHARED)
-    assert len(log) == 4 * 6
-    assert last_end(log) < 6
-    assert most_at_once(log) == 2
-
-
-def test_a_large_host_has_no_limit(db_path: Path) -> None:
-    sites = {f"n{n}.test": healthy(5) for n in range(12)}
-    politeness = pauses(1.0, large_hosts=("203.0.113.0/24",))
-    log = crawled(db_path, sites, 60.0, politeness=politeness, addresses=lambda host: SHARED)
-    assert len(log) == 12 * 6
-    assert last_end(log) < 6
-    assert most_at_once(log) == 12
-
-
 def test_names_pointed_at_the_address_of_a_healthy_site_leave_it_every_third_turn(
     tmp_path: Path, db_path: Path
 ) -> None:
@@ -383,13 +352,6 @@ def test_names_at_crowded_addresses_hold_no_claims_of_other_sites(db_path: Path)
         assert shortest_pause(shared[8:]) >= 1.0
         assert len(shared) >= 0.9 * 60, "the address is asked at its pace"
         assert max(Counter(hit.host for hit in shared).values()) <= 2, "its names take turns"
-
-
-def test_tarpits_at_one_address_hold_two_slots(db_path: Path) -> None:
-    sites = {f"h{n}.zone{n}.test": TARPIT for n in range(50)} | {"good.test": healthy(20)}
-    log = crawled(db_path, sites, 10.0, addresses=lambda host: OTHER if host == "good.test" else SHARED)
-    assert last_end(of(log, "good")) < undisturbed_s(21)
-    assert most_at_once(of(log, "zone")) == 2
 
 
 def test_requests_outside_a_crawl_are_counted_by_address_too(db_path: Path) -> None:

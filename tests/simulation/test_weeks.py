@@ -28,7 +28,7 @@ from crawler.reasons import EndCode, ErrorKind
 from crawler.settings.changes import note_skipped
 from crawler.settings.seeds import all_seeds
 from crawler.store.copy import copy_store
-from crawler.store.sqlite.orders import give_order
+from crawler.store.open import give_order_to_file
 from crawler.store.sqlite.store import SqliteStore
 from tests import judge
 from tests.released_stores import FOLDER, LINKS, read
@@ -259,7 +259,7 @@ async def three_weeks(clock: VirtualClock, folder: Path, seeds: int) -> Seen:
     for seed in ledger.open:
         if (found := seed.remedy()) is not None and found[0] == QUEUE:
             for url in found[1]:
-                await give_order(weeks.db, Command.QUEUE, url, clock)
+                await give_order_to_file(str(weeks.db), Command.QUEUE, url, clock)
     await weeks.run(has_orders=True)
     return Seen(web, weeks, log, ledger, lost, await weeks.ledger())
 

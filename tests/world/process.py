@@ -340,17 +340,13 @@ def _virtual_s() -> float:
 @contextmanager
 def quiet_engine(look_every_s: float) -> Iterator[None]:
     """Let the engine look less often at what costs time here, and do not measure the lag of a loop without one."""
-
-    @asynccontextmanager
-    async def no_lag(*_: object) -> AsyncIterator[None]:
-        yield
-
     with (
         mock.patch.object(operator, "_POLL_EVERY_S", look_every_s),
+        mock.patch.object(operator, "_HOLDS_WITHIN_S", 2 * look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
         mock.patch.object(disk_reserve, "_CHECK_EVERY_S", look_every_s),
         mock.patch.object(loop, "POLL_EVERY_S", 10 * look_every_s),
         mock.patch.object(loop, "boot_s", _virtual_s),
-        mock.patch("crawler.engine.crawl.loop_lag_measured", no_lag),
+        mock.patch.object(LoopLag, "measure", mock.AsyncMock()),
     ):
         yield

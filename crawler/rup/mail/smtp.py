@@ -7,7 +7,6 @@ password.
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
 
 import aiosmtplib
@@ -16,6 +15,7 @@ from crawler.terminal_text import shown
 
 _TIMEOUT_S = 60.0
 _SMTPS_PORT = 465
+_FAILURES = (aiosmtplib.SMTPException, OSError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SmtpMailer:
         """Send one mail of ``octets``. Raises nothing but cancellation."""
         try:
             connection = await self._connected()
-        except (aiosmtplib.SMTPException, OSError, ssl.SSLError, ValueError) as error:
+        except _FAILURES as error:
             await self.close()
             return Later(_said(error), reached=False)
         try:
@@ -65,7 +65,7 @@ class SmtpMailer:
             return _refusal(error)
         except aiosmtplib.SMTPResponseException as error:
             return Later(_said(error), reached=True)
-        except (aiosmtplib.SMTPException, OSError, ssl.SSLError, ValueError) as error:
+        except _FAILURES as error:
             await self.close()
             return Later(_said(error), reached=False)
         return Sent()

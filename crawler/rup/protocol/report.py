@@ -88,11 +88,6 @@ def write_report(report: Report) -> str:
     return head + "".join(f"{line}\n" for line in _change_lines(report.changes))
 
 
-def written_path(path: str) -> str:
-    """A path as it stands in a list: what would end it, or is not ASCII, percent-encoded."""
-    return _UNSAFE.sub(_escape, path)
-
-
 def _escape(match: re.Match[str]) -> str:
     return "".join(f"%{octet:02X}" for octet in match[0].encode("utf-8", "surrogatepass"))
 
@@ -100,18 +95,16 @@ def _escape(match: re.Match[str]) -> str:
 def _change_lines(changes: Iterable[Change]) -> Iterator[str]:
     """Yield a line for consecutive changes of one kind and second, or several lines if one would be too long."""
     for (kind, second), group in groupby(changes, lambda c: (c.kind, None if c.at is None else int(c.at // 1))):
-        start = f"{kind.value}{_stamp(second)}: "
+        stamp = "" if second is None else f"[{format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)}]"
+        start = f"{kind.value}{stamp}: "
         line = ""
-        for path in map(written_path, (change.path for change in group)):
+        for change in group:
+            path = _UNSAFE.sub(_escape, change.path)
             if line and len(line) + len(path) + 2 > MAX_LINE_CHARS:
                 yield line
                 line = ""
             line = f"{line}, {path}" if line else start + path
         yield line
-
-
-def _stamp(second: int | None) -> str:
-    return "" if second is None else f"[{format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)}]"
 
 
 def read_report(text: str | bytes, *, base: str | None = None) -> Report | Unreadable:

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from aiohttp import web
 
@@ -29,13 +28,6 @@ from crawler.store.statements import load_statements
 MOST_WAITING, MOST_OF_HOST = 1_000, 20
 _MAX_REQUEST_BYTES = 4 << 20
 _SQL = load_statements("crawler.rup.robot")
-
-
-class Waiting(NamedTuple):
-    """A submission that waits in a file; ``None`` if the file holds none."""
-
-    file: Path
-    submission: Submission | None
 
 
 class Inbox:
@@ -65,13 +57,17 @@ class Inbox:
         os.replace(unfinished, self._folder / name)
         return True
 
-    def waiting(self) -> Iterator[Waiting]:
-        """The submissions that wait, by host. One at a time is in memory. Each step reads a file, and so blocks."""
+    def waiting(self) -> Iterator[tuple[Path, Submission | None]]:
+        """The files of submissions that wait, by host; ``None`` if a file holds none.
+
+        One at a time is in memory. Each step reads a file, and so blocks.
+        """
         for file in sorted(self._folder.glob("*.json")):
             try:
-                yield Waiting(file, read_post(json.loads(file.read_bytes())))
+                submission: Submission | None = read_post(json.loads(file.read_bytes()))
             except (OSError, ValueError, RecursionError):
-                yield Waiting(file, None)
+                submission = None
+            yield file, submission
 
 
 @asynccontextmanager

@@ -74,12 +74,10 @@ async def ask(client: PoliteClient, cgi: str, asked: RupRequest) -> bytes:
     why = _failure_text(cgi, request, result)
     if isinstance(result, Closed):
         raise NoAnswer(*why)
-    unclear = not (isinstance(result, Failed) and (_is_refusal(result.status) or result.kind in _NEVER_SENT))
-    raise NoAnswer(*why, status=result.status, unclear=unclear)
-
-
-def _is_refusal(status: int | None) -> bool:
-    return status is not None and (400 <= status < 500 or status == 501)
+    status = result.status
+    is_refused = status is not None and (400 <= status < 500 or status == 501)
+    is_clear = isinstance(result, Failed) and (is_refused or result.kind in _NEVER_SENT)
+    raise NoAnswer(*why, status=status, unclear=not is_clear)
 
 
 def _with_query(url: str, fields: tuple[tuple[str, str], ...]) -> str:

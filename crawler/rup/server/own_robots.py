@@ -15,7 +15,7 @@ from crawler.model import Failed, Purpose, Reading, Request, RobotsAction, Robot
 from crawler.reasons import DNS_KINDS, ErrorKind
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import RobotsSettings, interpret
-from crawler.robots.text import STRICT_MAX_BYTES, RobotsFile, parse
+from crawler.robots.text import STRICT_MAX_BYTES, parse
 
 #: How long the answer of a site that nobody serves is valid, and the longest validity of an answer, in seconds.
 _NOBODY_S = 300.0
@@ -84,14 +84,9 @@ class OwnRobots:
             url = follows.url
 
 
-@lru_cache(maxsize=2)
-def _parsed(body: bytes) -> RobotsFile:
-    return parse(body, max_bytes=STRICT_MAX_BYTES)
-
-
 @lru_cache(maxsize=256)
 def _rules(body: bytes, token: str, site: str) -> SiteRules:
-    return read(_parsed(body), token=token, reading=Reading.STRICT, site=site)
+    return read(parse(body, max_bytes=STRICT_MAX_BYTES), token=token, reading=Reading.STRICT, site=site)
 
 
 def _allows(body: bytes, site: str, token: str) -> Callable[[str], bool]:

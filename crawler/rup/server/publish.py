@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from crawler.clock import Clock
 from crawler.engine.tasks import background_task, required_task
-from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent, SmtpMailer
+from crawler.rup.mail.smtp import Later, Refused, Sent, SmtpMailer
 from crawler.rup.protocol.forms import Leave, write_form
 from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.patterns import wanted
@@ -65,7 +65,8 @@ class Publisher:
     _posted: asyncio.Event = field(default_factory=asyncio.Event)
     _begun: asyncio.Event = field(default_factory=asyncio.Event)
     _trouble: str = ""  # the last error of the mail server, to note it once
-    _away: bool = False  # the mail server was unreachable at the last attempt
+    _failures: int = 0  # consecutive attempts at which the mail server was unreachable
+    _away_until: float = 0.0  # no attempt before
 
     async def run(self) -> None:
         """Scan, report and send until cancelled. Raises :class:`StoreError` if the store fails."""
@@ -208,37 +209,50 @@ class Publisher:
 
     async def send(self) -> float:
         """Send the due mails in the mail queue; return when the next one is due, in seconds since the epoch."""
-        while mails := await self.store.due_mails(self.clock.now(), _MAILS_AT_ONCE):
+        while self.clock.now() >= self._away_until:
             late: set[str] = set()  # addresses whose later mails wait for this one
+            mails = await self.store.due_mails(self.clock.now(), _MAILS_AT_ONCE)
             for mail in mails:
-                if mail.email in late:
-                    continue
-                outcome = await self.mailer.send(self.sender, mail.email, mail.mail)
-                await self._store_outcome(mail, outcome)
-                if self._away:
-                    break
-                if isinstance(outcome, Later):
+                if mail.email not in late and not await self._send(mail):
                     late.add(mail.email)
+                if self._failures:
+                    break
+            if not mails:
+                break
         await self.mailer.close()
         next_at: float | None = await self.store.value("next_try_at")
-        return inf if next_at is None else next_at
+        return inf if next_at is None else max(next_at, self._away_until)
 
-    async def _store_outcome(self, mail: QueuedMail, outcome: Outcome) -> None:
-        store, note, was_away = self.store, self.note, self._away
-        self._away = isinstance(outcome, Later) and not outcome.reached
+    async def _send(self, mail: QueuedMail) -> bool:
+        """Send a mail. False if it must be sent later."""
+        outcome = await self.mailer.send(self.sender, mail.email, mail.mail)
+        now = self.clock.now()
+        if isinstance(outcome, Later) and not outcome.reached:
+            self._away_until = now + _pause_s(self._failures)
+            self._failures += 1
+        else:
+            self._failures = 0
         match outcome:
             case Sent():
-                async with store.transaction():
-                    await store.sent(mail, self.clock.now())
-                    if was_away:
-                        await store.execute("hasten", now=self.clock.now())
-                note(f"report {mail.sequence_number} sent to {mail.email}")
+                async with self.store.transaction():
+                    await self.store.sent(mail, now)
+                self.note(f"report {mail.sequence_number} sent to {mail.email}")
                 self._trouble = ""
-            case Later():
-                await self._postpone(mail, outcome)
             case Refused(why):
-                note(f"report {mail.sequence_number} to {mail.email} was refused: {why}")
+                self.note(f"report {mail.sequence_number} to {mail.email} was refused: {why}")
                 await self._give_up(mail)
+            case Later(why):
+                if now - mail.made_at >= GIVE_UP_S:
+                    self.note(f"report {mail.sequence_number} to {mail.email} given up: {why}")
+                    await self._give_up(mail)
+                elif outcome.reached:
+                    async with self.store.transaction():
+                        await self.store.execute("postpone", id=mail.id, until=now + _pause_s(mail.tries))
+                if why != self._trouble:
+                    self._trouble = why
+                    waiting: int = await self.store.value("waiting")
+                    self.note(f"mail server: {why}; {waiting:,} reports wait")
+        return not isinstance(outcome, Later)
 
     async def _give_up(self, mail: QueuedMail) -> None:
         store = self.store
@@ -251,23 +265,6 @@ class Publisher:
                 await store.put(ended(registration))
                 self.note(f"{mail.email} accepts no mail: registration deleted")
 
-    async def _postpone(self, mail: QueuedMail, outcome: Later) -> None:
-        """Try again after a growing pause. Give up a mail after five days."""
-        store, now = self.store, self.clock.now()
-        if now - mail.made_at >= GIVE_UP_S:
-            self.note(f"report {mail.sequence_number} to {mail.email} given up: {outcome.why}")
-            await self._give_up(mail)
-            return
-        pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
-        async with store.transaction():
-            await store.execute("postpone", id=mail.id, until=now + pause_s)
-            if not outcome.reached:
-                await store.execute("postpone_due", now=now, until=now + pause_s)
-        if outcome.why != self._trouble:
-            self._trouble = outcome.why
-            waiting: int = await store.value("waiting")
-            self.note(f"mail server: {outcome.why}; {waiting:,} reports wait, next attempt in {pause_s:g} s")
-
     async def _wait(self, event: asyncio.Event, most_s: float) -> None:
         """Wait for an event, at most so many seconds; then it is set, too."""
 
@@ -277,3 +274,8 @@ class Publisher:
 
         async with background_task(set_later()):
             await event.wait()
+
+
+def _pause_s(tries: int) -> float:
+    """The pause after so many vain attempts before the last one."""
+    return min(FIRST_PAUSE_S * 2.0 ** min(tries, 30), MAX_PAUSE_S)

@@ -111,10 +111,6 @@ ORDER BY id LIMIT :limit
 SELECT min(next_try_at) AS at FROM mail_queue q
 WHERE NOT EXISTS (SELECT 1 FROM mail_queue e WHERE e.email = q.email AND e.id < q.id)
 
--- name: hasten
--- Make all mails due: the mail server is reachable again.
-UPDATE mail_queue SET next_try_at = :now WHERE next_try_at > :now
-
 -- name: waiting
 -- The number of mails in the mail queue.
 SELECT count(*) AS n FROM mail_queue
@@ -137,7 +133,3 @@ UPDATE registration SET refusals = refusals + 1 WHERE email = :email RETURNING r
 -- name: postpone
 -- Count an attempt, and try the mail again at :until.
 UPDATE mail_queue SET tries = tries + 1, next_try_at = :until WHERE id = :id
-
--- name: postpone_due
--- Postpone all due mails: the mail server is unreachable.
-UPDATE mail_queue SET next_try_at = :until WHERE next_try_at <= :now

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from crawler.frontier.decide import Outcome
@@ -11,15 +10,7 @@ from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.rows import CommitBatch, CommitResult, SiteNews
 from crawler.store.sql.commit import Committer
-from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.tables import Row
-
-
-class PostgresReadiness(Readiness):
-    """Locks groups first: without the lock, a result would undo what another worker has written since."""
-
-    async def lock(self, numbers: Iterable[int], names: Iterable[str]) -> None:
-        await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
 
 
 class PostgresCommitter(Committer):

@@ -10,7 +10,7 @@ group of the page. Whatever process is killed in between, the rows of the table 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
@@ -27,9 +27,9 @@ from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.retrying import retrying
-from crawler.store.rows import RobotsNews
+from crawler.store.rows import RobotsNews, UrlLimits
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.sql.section import Access, StoreSection, in_transaction
+from crawler.store.sql.section import StoreSection, in_transaction
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -53,7 +53,7 @@ class PostgresOffers(Offers):
         leaving: dict[int, int] = {}
         found = await self._sql.fetch("links_of", numbers=json.dumps(numbers))
         sites = {site_of(number) for row in found for number in (row.source, row.target)}
-        rows = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
+        rows = await self._sql.fetch("sites", sites=json.dumps(list(sites)))
         group = {row.id: row.group_id for row in rows}
         for row in found:
             depths = best if group[site_of(row.source)] == group[site_of(row.target)] else leaving
@@ -74,6 +74,10 @@ class PostgresOffers(Offers):
     async def lock(self, numbers: Collection[int]) -> None:
         if numbers:
             await self._sql.execute("lock_urls", numbers=json.dumps(list(numbers)))
+
+    async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        """Without the lock, :meth:`recompute` would undo what another worker has written since."""
+        await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
 
     # --- the offers of a commit ---------------------------------------------------------------
 
@@ -160,22 +164,16 @@ class PostgresOffers(Offers):
             self._names.clear()
 
 
-#: Called with the groups that have new work, within a transaction.
-Refresh = Callable[[set[int]], Awaitable[None]]
-
-
 class Carrier(StoreSection):
     """Carries offers over to their groups."""
 
-    def __init__(self, access: Access, offers: PostgresOffers) -> None:
-        super().__init__(access)
-        self._offers = offers
+    _offers: PostgresOffers
 
-    async def carry(self, worker: int | None, refresh: Refresh) -> None:
+    async def carry(self, worker: int | None, limits: UrlLimits) -> None:
         """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""
         while left := await self._read.fetch("offers_left", worker=worker, limit=_AT_ONCE):
-            numbers = await self._store_urls(left, worker, refresh)
-            await self._store_links(left, numbers, worker, refresh)
+            numbers = await self._store_urls(left, worker, limits)
+            await self._store_links(left, numbers, worker, limits)
         self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
@@ -186,7 +184,7 @@ class Carrier(StoreSection):
 
     @retrying
     @in_transaction
-    async def _store_urls(self, left: Sequence[Any], worker: int | None, refresh: Refresh) -> dict[str, int]:
+    async def _store_urls(self, left: Sequence[Any], worker: int | None, limits: UrlLimits) -> dict[str, int]:
         """The first step; returns the numbers of the URLs."""
         numbers: dict[str, int] = {}
         await self._require_lease(worker)
@@ -201,13 +199,13 @@ class Carrier(StoreSection):
                     nearer[row.target] = min(row.depth, nearer.get(row.target, row.depth))
             better = await self._offers.nearer(nearer, max_depth)
             touched |= groups | await self._offers.apply_better(better, max_depth)
-        await refresh(touched)
+        await self._offers.refresh(touched, limits.pages_per_site, limits.below_depth)
         return numbers
 
     @retrying
     @in_transaction
     async def _store_links(
-        self, left: Sequence[Any], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
+        self, left: Sequence[Any], numbers: Mapping[str, int], worker: int | None, limits: UrlLimits
     ) -> None:
         """The second step. A page that has come nearer to a seed since also brings the URLs of its new links nearer."""
         await self._require_lease(worker)
@@ -228,7 +226,7 @@ class Carrier(StoreSection):
             ]
             if moved:
                 touched |= await self._offers.apply_better(await self._offers.entailed(moved, max_depth), max_depth)
-        await refresh(touched)
+        await self._offers.refresh(touched, limits.pages_per_site, limits.below_depth)
 
 
 def _offer(row: Any) -> Offer:

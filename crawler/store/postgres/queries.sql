@@ -61,19 +61,8 @@ SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
 
 -- name: drop_links
 -- Also the links that are still to be carried over; the URLs that they lead to stay found.
-WITH gone AS (UPDATE offer SET follow = NULL, leads = 0 WHERE source = ANY(:id::bigint[]))
-DELETE FROM link WHERE source = ANY(:id::bigint[]);
-
--- name: sweep_bodies
-DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
-  AND NOT EXISTS (SELECT 1 FROM page WHERE body_id = b.id)
-  AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
-
--- name: forget_beats
-DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < :run_id OR w.ended_at IS NOT NULL);
-
--- name: offer_left
-SELECT 1 AS n FROM offer LIMIT 1;
+WITH gone AS (UPDATE offer SET follow = NULL, leads = 0 WHERE source in_numbers(:numbers))
+DELETE FROM link WHERE source in_numbers(:numbers);
 
 -- name: notify
 SELECT pg_notify(:channel, '');

@@ -2,36 +2,6 @@
 
 CREATE TABLE store_version (version integer NOT NULL);
 
-CREATE TABLE heartbeat (
-  worker bigint PRIMARY KEY,             -- processes on two machines may have the same pid
-  run_id bigint NOT NULL,
-  pid bigint NOT NULL,
-  seen_at double precision NOT NULL,
-  memory_bytes bigint,
-  lag_s double precision NOT NULL,
-  low_disk text,
-  look_ups text NOT NULL DEFAULT '{}',
-  vain_claims bigint NOT NULL DEFAULT 0
-);
-
-CREATE TABLE politeness_group (
-  id bigint PRIMARY KEY,                 -- group_number(name)
-  name text COLLATE "C" NOT NULL,
-  ready_at double precision,
-  next_at double precision NOT NULL DEFAULT 0,
-  pause_s double precision NOT NULL DEFAULT 0,
-  backoff_s double precision NOT NULL DEFAULT 0,
-  answers bigint NOT NULL DEFAULT 0,     -- whose times are in the averages usual_s and recent_s, in seconds
-  usual_s double precision NOT NULL DEFAULT 0,
-  recent_s double precision NOT NULL DEFAULT 0,
-  wait_code text NOT NULL DEFAULT 'none',
-  waits_for text NOT NULL DEFAULT '',
-  claimed_by bigint
-) WITH (fillfactor = 70);                -- every claim updates the row: leave room for the next version on its page
-CREATE INDEX group_name ON politeness_group(name);
-CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL;
-
 CREATE INDEX url_seed ON url(id) WHERE seed = 1;
 ALTER TABLE body ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed already
 ALTER TABLE main_text ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed already

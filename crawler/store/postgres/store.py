@@ -24,7 +24,7 @@ from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import RunEnd
 from crawler.store.location import db_argument
 from crawler.store.named_rows import Parameters
-from crawler.store.postgres.commit import PostgresCommitter, PostgresReadiness
+from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import Carrier, PostgresOffers
@@ -32,12 +32,9 @@ from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
-from crawler.store.rows import Beat, CommitBatch, CommitResult, UrlLimits
-from crawler.store.sql.bodies import Bodies
-from crawler.store.sql.control import Control
-from crawler.store.sql.revisits import RevisitRows
+from crawler.store.rows import CommitBatch, CommitResult, UrlLimits
 from crawler.store.sql.schema import load_queries
-from crawler.store.sql.section import Access, in_transaction
+from crawler.store.sql.section import in_transaction
 from crawler.store.sql.store import Store
 from crawler.store.sql.tables import Row, tables
 from crawler.store.sql.workers import Workers
@@ -51,17 +48,6 @@ _NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait 
 _CARRY_EVERY_S = 1.0  # the offers of workers that have ended
 _SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
 _ROWS_AT_ONCE = 500
-
-
-class _Control(Control):
-    """Here a heartbeat belongs to a worker: processes on two machines may have the same number."""
-
-    def __init__(self, workers: Workers, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._workers = workers
-
-    def _beat_row(self, beat: Beat) -> dict[str, object]:
-        return super()._beat_row(beat) | {"worker": self._workers.id}
 
 
 class _Workers(Workers):
@@ -92,17 +78,13 @@ class PostgresStore(Store):
         self._offers = PostgresOffers(sql, politeness.group, politeness.sites)
         self._workers = _Workers(sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
-        self._readiness = PostgresReadiness(sql)
-        self._revisits = RevisitRows(sql, self._offers)
-        self._access = Access(self.name, sql, self._read, self._transact, self._writing, self._retry)
-        self.bodies = Bodies(self._access)
-        self._carrier = Carrier(self._access, self._offers)
+        self._control_read = self._read
+        self._make_sections()
+        self._carrier = Carrier(self._access)
         self._notified_at = self._carried_at = 0.0
         self._limits = UrlLimits()  # of the last commit
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.control = _Control(self._workers, self._access, self._read)
-        self._make_sections()
 
     @classmethod
     async def open(
@@ -183,13 +165,13 @@ class PostgresStore(Store):
         now = monotonic_s()
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = now
-            await self._carry(self._workers.id, self._limits)
+            await self._carrier.carry(self._workers.id, self._limits)
 
     async def begin_complete_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
             await self._carry_all()
             await self.begin_snapshot()
-            if not await self._read.fetch("offer_left"):
+            if not await self._read.fetch("offers_left", worker=None, limit=1):
                 return
             await self.query("ROLLBACK")
             await asyncio.sleep(_SNAPSHOT_PAUSE_S)
@@ -210,12 +192,7 @@ class PostgresStore(Store):
         settings = {} if last is None else json.loads(last["settings"])
         group_by = settings.get("politeness", {}).get("group", self._politeness.group)
         with self._offers.grouped(GroupBy(group_by)):
-            await self._carry(None, UrlLimits())
-
-    async def _carry(self, worker: int | None, limits: UrlLimits) -> None:
-        await self._carrier.carry(
-            worker, lambda groups: self._readiness.refresh(groups, limits.pages_per_site, limits.below_depth)
-        )
+            await self._carrier.carry(None, UrlLimits())
 
     @retrying
     @in_transaction
@@ -309,7 +286,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._sql, self._offers, self._workers, self._readiness, self._revisits)
+        return PostgresCommitter(self._access)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

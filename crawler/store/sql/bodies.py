@@ -33,8 +33,7 @@ async def find_url(read: Queries, url: str) -> int | None:
     if known is None:
         return None
     numbers = json.dumps(numbers_from(url_number(known.id, path, known.key)))
-    row = await read.fetch_one("number_of_path", numbers=numbers, path=path)
-    return None if row is None else int(row.id)
+    return next((int(row.id) for row in await read.fetch("known_urls", numbers=numbers) if row.path == path), None)
 
 
 class Bodies(StoreSection):

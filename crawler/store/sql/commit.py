@@ -27,19 +27,20 @@ from crawler.store.rows import (
     CommitResult,
     PageGrant,
     Refuted,
+    RequestRow,
     RobotsNews,
     RobotsTarget,
     SiteNews,
     UrlLimits,
 )
 from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
-from crawler.store.sql.offers import FoundOffer, Offers, merge_sitemap_facts
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.revisits import RevisitRows, seen_from
+from crawler.store.sql.offers import FoundOffer, merge_sitemap_facts
+from crawler.store.sql.revisits import seen_from
+from crawler.store.sql.section import Access, StoreSection
 from crawler.store.sql.site_rows import claimed_site, refuted_of
-from crawler.store.sql.tables import Row, StoreStatements
+from crawler.store.sql.tables import Row
 from crawler.store.sql.unread import unread_row
-from crawler.store.sql.workers import Workers, pace_of, pace_row
+from crawler.store.sql.workers import pace_of, pace_row
 from crawler.store.statements import unlimited
 from crawler.url import ROBOTS_PATH, registered_domain, split
 
@@ -54,23 +55,20 @@ _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may ha
 _LINK = ("source", "target", "anchor", "rel", "follow")  # tuples: a page has dozens of links, and a mapping costs more
 LinkRow = tuple[int, int, str, str, int]
 
+#: The columns that have the name of a field: of the facts of a page and of the page, and of a robots copy.
+_OF_FACTS = (
+    *("charset", "title", "description", "keywords", "canonical_url", "meta_url", "document_state", "note"),
+    *("text_sha256", "language"),
+)
+_OF_PAGE = ("status", "content_type", "fetched_at", "body_bytes", "etag", "last_modified")
+_OF_COPY = ("action", "status", "fetched_at", "etag", "last_modified", "failures", "failing_since", "retry_at", "note")
 
-class Committer:
+
+class Committer(StoreSection):
     """Executes the commits of one worker. Every method must be called within a transaction."""
 
-    def __init__(
-        self,
-        sql: StoreStatements,
-        offers: Offers,
-        workers: Workers,
-        readiness: Readiness,
-        revisits: RevisitRows,
-    ) -> None:
-        self._sql = sql
-        self._offers = offers
-        self._workers = workers
-        self._readiness = readiness
-        self._revisits = revisits
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
         self.begin(0)
 
     def begin(self, run_id: int) -> None:
@@ -109,14 +107,14 @@ class Committer:
         moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
             touched |= await self._requeue_behind_mirrors(moved)
-        await self._readiness.lock(touched, batch.paces)
+        await self._offers.lock_groups(touched, batch.paces)
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.update("run", [{"id": self._run_id, "worst_lag_s": batch.worst_lag_s}])
-        await self._readiness.recompute(touched, limits.pages_per_site, limits.below_depth)
+        await self._offers.recompute(touched, limits.pages_per_site, limits.below_depth)
         claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
         await self._log(batch)
         mirrors, heard, hosts = await self._heard(batch.now, refuted)
@@ -136,9 +134,9 @@ class Committer:
         touched |= await self._offers.groups_of(set(latest))
         if moved:
             touched |= await self._requeue_behind_mirrors(moved)
-        await self._readiness.lock(touched, news.paces)
+        await self._offers.lock_groups(touched, news.paces)
         await self._store_paces(news.paces)
-        await self._readiness.recompute(touched, news.limits.pages_per_site, news.limits.below_depth)
+        await self._offers.recompute(touched, news.limits.pages_per_site, news.limits.below_depth)
         await self._log(news)
 
     async def _store_news(self, news: SiteNews) -> tuple[set[int], dict[int, int], list[str]]:
@@ -192,8 +190,8 @@ class Committer:
     async def _decided_under_refuted(self, outcomes: Iterable[Outcome]) -> list[str]:
         """The sites of URLs that a worker left to a main site before it heard that this is none."""
         sites = {split(o.queued.url).site for o in outcomes if o.reason.code is ReasonCode.MIRROR}
-        claims = {site: await self._sql.fetch_one("mirror_claim", site=site) for site in sorted(sites)}
-        return [site for site, claim in claims.items() if claim is not None and claim.evidence == "refuted"]
+        rows = await self._sql.fetch("refuted_among", sites=json.dumps(sorted(sites))) if sites else []
+        return [row.site for row in rows]
 
     async def _claim_share(
         self, now: float, limits: ClaimLimits, urls: UrlLimits
@@ -284,34 +282,20 @@ class Committer:
             assert page is not None
             facts = page.facts
             pages.append(
-                {
+                {name: getattr(facts, name) for name in _OF_FACTS}
+                | {name: getattr(page, name) for name in _OF_PAGE}
+                | {
                     "url_id": number,
-                    "status": page.status,
-                    "content_type": page.content_type,
-                    "charset": facts.charset,
-                    "fetched_at": page.fetched_at,
-                    "title": facts.title,
-                    "description": facts.description,
-                    "keywords": facts.keywords,
-                    "canonical_url": facts.canonical_url,
-                    "meta_url": facts.meta_url,
-                    "document_state": facts.document_state,
                     "noindex": not facts.index,
                     "nofollow": not facts.follow,
                     "sha256": None if page.body is None else page.body.sha256,
-                    "body_bytes": page.body_bytes,
-                    "etag": page.etag,
-                    "last_modified": page.last_modified,
                     "other_schemes": json.dumps(facts.other_schemes) if facts.other_schemes else None,
                     "directives": json.dumps(facts.directives) if facts.directives else None,
-                    "note": facts.note,
-                    "text_sha256": facts.text_sha256,
                     "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
                     "last_seen_at": None,
                     "gone_at": None,
                     "preferences_id": set_id(outcome.own_preferences),
                     "robots_preferences_id": set_id(outcome.robots_preferences),
-                    "language": facts.language,
                     "answer_id": answer_id(page.answer),
                     "resources": _resources(facts.resources),
                     "soft_404": None if facts.soft_404 is None else int(facts.soft_404),
@@ -344,32 +328,7 @@ class Committer:
         unread = [unread_row(url_id, answer) for url_id, answer in news.unread.items()]
         await self._sql.execute_many("put_unread", unread)
         await self._sql.insert("tls", tls_rows(news.requests), known="kept")
-        await self._insert_requests(
-            [
-                {
-                    "run_id": self._run_id,
-                    "site_id": r.site_id,
-                    "path": r.path,
-                    "purpose": r.purpose,
-                    "started_at": r.started_at,
-                    "finished_at": r.finished_at,
-                    "status": r.status,
-                    "error_kind": None if r.error is None else r.error.kind,
-                    "error": None if r.error is None else r.error.sentence,
-                    "bytes": r.bytes,
-                    "retry_after_s": r.retry_after_s,
-                    "robots_id": r.robots_id,
-                    "verdict_line": r.verdict_line,
-                    "for_site_id": r.for_site_id,
-                    "location": r.location,
-                    "lag_s": r.lag_s,
-                    "tls_id": tls_id(r.tls),
-                    "address": r.address,
-                    "price": r.price,
-                }
-                for r in news.requests
-            ],
-        )
+        await self._insert_requests([_request_row(request, self._run_id) for request in news.requests])
         for broken in news.broken_bodies:
             row = broken._asdict() | {"error_kind": broken.error.kind, "error": broken.error.sentence}
             await self._sql.execute("set_body_error", **row)
@@ -389,20 +348,12 @@ class Committer:
         )
         ids = await self._insert_robots(
             [
-                {
+                {name: getattr(copy, name) for name in _OF_COPY}
+                | {
                     "site_id": news.site_id,
                     "sha256": copy.sha256 if copy.action is RobotsAction.PARSE else None,
-                    "action": copy.action,
-                    "status": copy.status,
-                    "fetched_at": copy.fetched_at,
                     "valid_from": copy.fetched_at,
                     "valid_until": copy.expires_at,
-                    "etag": copy.etag,
-                    "last_modified": copy.last_modified,
-                    "failures": copy.failures,
-                    "failing_since": copy.failing_since,
-                    "retry_at": copy.retry_at,
-                    "note": copy.note,
                     "run_id": self._run_id,
                     "answered_by": news.answered_by,
                     "headers": json.dumps(news.headers),
@@ -525,7 +476,7 @@ class Committer:
         await self._sql.execute("forget_walls", sites=walled, now=now)
         await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
-        await self._readiness.refresh({row.group_id for row in rows})
+        await self._offers.refresh({row.group_id for row in rows})
 
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         """Insert robots copies; returns their numbers by site."""
@@ -535,7 +486,8 @@ class Committer:
 
     async def _store_mirrors(self, robots: Sequence[RobotsNews], now: float) -> None:
         named = {news.site: news.main_site if news.refuted is None else news.refuted.main_site for news in robots}
-        await self._sql.execute_many("drop_mirror", [{"site": site} for site, main in named.items() if main is None])
+        unnamed = [site for site, main in named.items() if main is None]
+        await self._sql.execute("drop_mirrors", sites=json.dumps(unnamed))
         rows = [
             {
                 "site": news.site,
@@ -554,7 +506,7 @@ class Committer:
     async def _moved(self, robots: Sequence[RobotsNews]) -> list[str]:
         """The sites that name another main site than before, or none any more."""
         sites = json.dumps([news.site_id for news in robots])
-        rows = await self._sql.fetch("main_sites_before", sites=sites) if robots else []
+        rows = await self._sql.fetch("sites", sites=sites) if robots else []
         before = {row.id: row.main_site for row in rows}
         return [news.site for news in robots if before.get(news.site_id, news.main_site) != news.main_site]
 
@@ -634,6 +586,14 @@ def _in_order(urls: list[dict[str, Any]], probe: int | None) -> list[dict[str, A
 def _resources(resources: tuple[Resource, ...]) -> str | None:
     named = [one._asdict() | {"registered_domain": registered_domain(one.host)} for one in resources]
     return json.dumps(named, ensure_ascii=False) if named else None
+
+
+def _request_row(request: RequestRow, run_id: int) -> Row:
+    error = request.error
+    row = request._asdict() | {"run_id": run_id, "tls_id": tls_id(request.tls), "price": request.price}
+    row |= {"error_kind": None if error is None else error.kind, "error": None if error is None else error.sentence}
+    del row["tls"]
+    return row
 
 
 def _is_attempt(outcome: Outcome) -> bool:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.frontier.operator import Command, Order, Standing, name_ranges, standing, still_blocks
+from crawler.frontier.operator import Command, Order, name_ranges, standing, still_blocks
 from crawler.reasons import ReasonCode
 from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat
-from crawler.store.sql.section import Access, StoreSection, in_transaction
-from crawler.store.sql.tables import StoreStatements
-from crawler.store.statements import Queries
+from crawler.store.sql.section import StoreSection, in_transaction
 
 
 class Control(StoreSection):
-    """The orders of the operator. ``name`` is as :func:`crawler.frontier.operator.blockable` returns it.
-
-    ``control_read`` reads committed rows without waiting for a transaction or a statement of ``access``.
-    """
-
-    def __init__(self, access: Access, control_read: Queries) -> None:
-        super().__init__(access)
-        self._control_read = control_read
+    """The orders of the operator. ``name`` is as :func:`crawler.frontier.operator.blockable` returns it."""
 
     async def orders(self, after: int = 0) -> list[Order]:
         """The orders after the one with this number, in sequence."""
@@ -33,8 +25,26 @@ class Control(StoreSection):
 
     @in_transaction
     async def give(self, command: Command, name: str, clock: Clock, because: str = "") -> Order:
-        """Give an order. Raises :class:`UsageError` for one that would change nothing; see :func:`give`."""
-        return await give(self._sql, command, name, clock, because)
+        """Give an order, dated with the time of the transaction: the crawl sees no order before its date.
+
+        Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
+        """
+        run_id = None
+        if command is Command.STOP:
+            run = await self._sql.fetch_one("last_run")
+            if run is None or run.finished_at is not None:
+                raise UsageError("no crawl is running on this store, there is nothing to stop")
+            run_id = run.id
+        before = standing([_order(row) for row in await self._sql.fetch("orders", after=0)])
+        if command is Command.RESUME and before.paused_since is None:
+            raise UsageError("the crawl on this store is not paused, there is nothing to resume")
+        if command is Command.UNBLOCK:
+            _require_blocked(name, before.blocked)
+        now = clock.now()
+        row = {"asked_at": now, "command": command, "name": name, "run_id": run_id, "because": because}
+        await self._sql.insert("control", [row])
+        given = await self._sql.fetch_one("newest_order", now=now, command=command)
+        return Order(int(given.id), now, command, name, run_id, because=because)
 
     @retrying
     @in_transaction
@@ -65,46 +75,17 @@ class Control(StoreSection):
 
     @in_transaction
     async def beat(self, beat: Beat) -> None:
-        """Store a heartbeat; those of earlier runs are deleted."""
+        """Store a heartbeat; those of earlier runs, and of workers that have ended, are deleted."""
         await self._sql.execute("forget_beats", run_id=beat.run_id)
-        await self._sql.insert("heartbeat", [self._beat_row(beat)], known="replaced")
-
-    def _beat_row(self, beat: Beat) -> dict[str, object]:
-        return beat._asdict()
+        row = {"worker": self._workers.id, **beat._asdict()}
+        await self._sql.insert("heartbeat", [row], known="replaced")
 
     async def beats(self) -> list[Beat]:
         return [Beat(**row._asdict()) for row in await self._read.fetch("beats")]
 
 
-async def give(sql: StoreStatements, command: Command, name: str, clock: Clock, because: str) -> Order:
-    """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
-
-    Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
-    """
-    run_id = None
-    if command is Command.STOP:
-        run = await sql.fetch_one("last_run")
-        if run is None or run.finished_at is not None:
-            raise UsageError("no crawl is running on this store, there is nothing to stop")
-        run_id = run.id
-    if command is Command.RESUME and (await _standing(sql)).paused_since is None:
-        raise UsageError("the crawl on this store is not paused, there is nothing to resume")
-    if command is Command.UNBLOCK:
-        await _require_blocked(sql, name)
-    now = clock.now()
-    row = {"asked_at": now, "command": command, "name": name, "run_id": run_id, "because": because}
-    await sql.insert("control", [row])
-    given = await sql.fetch_one("newest_order", now=now, command=command)
-    return Order(int(given.id), now, command, name, run_id, because=because)
-
-
-async def _standing(sql: Queries) -> Standing:
-    return standing([_order(row) for row in await sql.fetch("orders", after=0)])
-
-
-async def _require_blocked(sql: Queries, name: str) -> None:
+def _require_blocked(name: str, blocked: Collection[str]) -> None:
     """Raise :class:`UsageError` if to lift the block of ``name`` would change nothing."""
-    blocked = (await _standing(sql)).blocked
     if name in blocked:
         return
     others = still_blocks(name, blocked)

@@ -9,9 +9,6 @@ from crawler.model import State
 from crawler.reasons import Reason
 from crawler.store.rows import Content
 from crawler.store.sql.bodies import Bodies
-from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.section import Access, StoreSection, in_transaction
 
 #: The tables with rows of a URL that go with it. Bodies go when no page names them.
@@ -24,13 +21,8 @@ class Maintenance(StoreSection):
     ``numbers`` are numbers of URLs (``urls.url_id``), at most some thousands at a time. Each method is one transaction.
     """
 
-    def __init__(
-        self, access: Access, offers: Offers, readiness: Readiness, revisits: RevisitRows, bodies: Bodies
-    ) -> None:
+    def __init__(self, access: Access, bodies: Bodies) -> None:
         super().__init__(access)
-        self._offers = offers
-        self._readiness = readiness
-        self._revisits = revisits
         self._bodies = bodies
 
     async def content_of(self, numbers: Sequence[int]) -> Content:
@@ -43,12 +35,12 @@ class Maintenance(StoreSection):
 
         The bodies are deleted by :meth:`sweep_forgotten`. The request log and the addresses stay.
         """
-        row = await self._sql.fetch_one("forgettable", numbers=json.dumps(list(numbers)))
-        rows = [{"id": number} for number in numbers]
+        listed = json.dumps(list(numbers))
+        row = await self._sql.fetch_one("forgettable", numbers=listed)
         await self._sql.execute("erase_deleted")
-        await self._sql.execute("drop_unread", numbers=json.dumps(list(numbers)))
-        for statement in ("forget_page_bodies", "bodies_of", "uncount_page", "drop_links", "forget_near_duplicate"):
-            await self._sql.execute_many(statement, rows)
+        await self._sql.execute("drop_unread", numbers=listed)
+        for statement in ("bodies_of", "uncount_page", "drop_links", "forget_near_duplicate"):
+            await self._sql.execute(statement, numbers=listed)
         for table in _OF_A_URL:
             await self._sql.delete(table, "url_id", numbers)
         await self._offers.dequeue(numbers)
@@ -56,7 +48,7 @@ class Maintenance(StoreSection):
         ended = {"state": State.EXCLUDED, "reason_code": reason.code, "reason": reason.sentence}
         await self._sql.update("url", [dict(id=n, target=None, due_at=0.0, attempts=0, **ended) for n in numbers])
         await self._sql.execute("computations_behind")
-        await self._readiness.refresh(await self._offers.groups(numbers))
+        await self._offers.refresh(await self._offers.groups(numbers))
         self._offers.forget()
         return Content(*row)
 

@@ -114,7 +114,10 @@ def own_page_limit(rule: SiteRule | None) -> int | None:
 
 
 class Offers:
-    """The URLs of a store, as one of its writers sees them. Every method must be called within a transaction."""
+    """The URLs of a store and when their groups are ready, as one of its writers sees them.
+
+    Every method must be called within a transaction.
+    """
 
     def __init__(self, sql: StoreStatements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         self._sql = sql
@@ -447,6 +450,29 @@ class Offers:
         """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
 
+    async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        """Keep other workers from changing these groups until the transaction ends. SQLite has one writer: no-op."""
+
+    async def refresh(
+        self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
+    ) -> None:
+        """Lock these groups, and :meth:`recompute` them."""
+        if groups:
+            await self.lock_groups(groups, ())
+            await self.recompute(groups, pages_per_site, below_depth)
+
+    async def recompute(self, groups: set[int], pages_per_site: int | None, below_depth: int | None) -> None:
+        """Recompute when each of these groups is ready, which are locked. URLs as deep as ``below_depth`` wait."""
+        if groups:
+            limits = {"pages_per_site": unlimited(pages_per_site), "below_depth": unlimited(below_depth)}
+            await self._sql.execute("refresh_ready", groups=json.dumps(list(groups)), **limits)
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        """Recompute when each group is ready, with nothing held back."""
+        limits = {"pages_per_site": unlimited(pages_per_site), "below_depth": unlimited(None)}
+        stale = await self._sql.fetch("stale_groups", **limits)
+        await self.refresh({group.id for group in stale}, pages_per_site)
+
     async def groups(self, numbers: Iterable[int]) -> set[int]:
         """The politeness groups of these URLs."""
         return await self.groups_of({site_of(number) for number in numbers})
@@ -455,4 +481,4 @@ class Offers:
         """The politeness groups of these sites."""
         if not sites:
             return set()
-        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}
+        return {row.group_id for row in await self._sql.fetch("sites", sites=json.dumps(list(sites)))}

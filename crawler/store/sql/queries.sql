@@ -14,13 +14,13 @@ WHERE EXISTS (SELECT 1 FROM url WHERE id = t.url_id AND state = 'queued') ON CON
 
 -- name: unread_of
 -- Those of a JSON list of URL numbers whose answers wait to be read.
-SELECT url_id FROM unread_answer WHERE url_id IN (list_of(:numbers));
+SELECT url_id FROM unread_answer WHERE url_id in_numbers(:numbers);
 
 -- name: unread_answer
 SELECT facts, body, request, response FROM unread_answer WHERE url_id = :url_id;
 
 -- name: drop_unread
-DELETE FROM unread_answer WHERE url_id IN (list_of(:numbers));
+DELETE FROM unread_answer WHERE url_id in_numbers(:numbers);
 
 -- name: sweep_unread
 -- Delete the answers for URLs that are queued no more.
@@ -36,8 +36,8 @@ UPDATE request SET error_kind = :error_kind, error = :error WHERE id = (
 UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
 WHERE site = :site AND main_site = :main_site AND evidence = 'host';
 
--- name: mirror_claim
-SELECT main_site, evidence FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
+-- name: refuted_among
+SELECT site FROM mirror WHERE site in_texts(:sites) AND evidence = 'refuted' ORDER BY site;
 
 -- name: mirrors_of
 SELECT site FROM mirror WHERE main_site = :main_site AND evidence = 'host';
@@ -148,6 +148,10 @@ UPDATE politeness_group SET pause_s = :pause_s WHERE name = :name AND pause_s < 
 -- name: pause_all_groups
 UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_at + pause_s;
 
+-- name: end_address_waits
+UPDATE politeness_group SET next_at = :now + pause_s + backoff_s
+WHERE wait_code = 'address' AND next_at > :now + pause_s + backoff_s;
+
 -- name: unread_urls
 SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
 
@@ -156,14 +160,11 @@ SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_i
 SELECT site, main_site, evidence, contradiction FROM mirror WHERE evidence IN ('host', 'refuted') AND seen_at > :since
 UNION ALL SELECT host, NULL, 'adopted', NULL FROM adopted_host WHERE found_at > :since;
 
--- name: adopted_hosts
-SELECT host FROM adopted_host;
-
--- name: excluded_from
--- Excluded and failed URLs in the order of their numbers, after one.
+-- name: urls_in
+-- The URLs in some states in the order of their numbers, after one.
 SELECT u.id, s.name || u.path AS url, u.reason_code, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for
   FROM url u JOIN site s ON s.id = site_of(u.id)
-WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :limit;
+WHERE u.id > :after AND u.state in_texts(:states) ORDER BY u.id LIMIT :limit;
 
 -- name: site_named
 -- A site with its robots copy, as in claimed_sites.
@@ -291,12 +292,6 @@ SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s 
 -- name: all_sites
 SELECT s.id, s.name AS site, g.name AS group_name, pace_of(g) FROM site s JOIN politeness_group g ON g.id = s.group_id;
 
--- name: queued_from
--- Queued URLs in the order of their numbers, after one.
-SELECT u.id, s.name || u.path AS url, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for FROM url u
-  JOIN site s ON s.id = site_of(u.id)
-WHERE u.id > :after AND u.state = 'queued' ORDER BY u.id LIMIT :limit;
-
 -- name: keep_longer_pauses
 -- Lengthen pauses that are shorter than the new minimum.
 UPDATE politeness_group SET next_at = next_at - pause_s + :pause_s, pause_s = :pause_s WHERE pause_s < :pause_s
@@ -308,7 +303,7 @@ UPDATE site SET max_pages = NULL WHERE max_pages IS NOT NULL;
 
 -- name: set_page_limit
 -- The limit of a table [site] for the sites of a host or domain, and of all hosts below it.
-UPDATE site SET max_pages = number_of(:max_pages)
+UPDATE site SET max_pages = CAST(:max_pages AS bigint)
 WHERE rtrim(host, '.') = :name OR substr(rtrim(host, '.'), length(rtrim(host, '.')) - length(:name)) = '.' || :name;
 
 -- name: skipped_and_meant
@@ -360,12 +355,6 @@ WHERE u.seed = 1 AND u.hops = 0;
 SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.seed = 1 AND u.by_domain = 1 AND u.hops = 0;
 
--- name: host_mirrors
-SELECT site, main_site FROM mirror WHERE evidence = 'host';
-
--- name: refuted_mirrors
-SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted';
-
 -- name: group_pace
 SELECT pace_of(g) FROM politeness_group g WHERE g.name = :name;
 
@@ -379,9 +368,6 @@ SELECT key FROM hash_key;
 -- name: site_number
 -- The number of a site, with the key of the hashes of its paths. No row: the store has no URL of the site.
 SELECT s.id, k.key FROM site s CROSS JOIN hash_key k WHERE s.name = :site;
-
--- name: number_of_path
-SELECT id FROM url WHERE id IN (list_of(:numbers)) AND path = :path;
 
 -- name: fetched_count
 SELECT coalesce(sum(fetched), 0) AS n FROM site;
@@ -403,12 +389,6 @@ UPDATE store_copy SET done_at = NULL;
 
 -- name: finish_copy
 UPDATE store_copy SET done_at = :now;
-
--- name: body_to_drop
-SELECT 1 AS n FROM body_to_drop LIMIT 1;
-
--- name: worker_at_work
-SELECT 1 AS n FROM worker WHERE ended_at IS NULL LIMIT 1;
 
 -- name: body_location
 SELECT location, store_id FROM body_location;
@@ -448,6 +428,10 @@ UPDATE control SET done_at = CASE WHEN done_at > :now THEN done_at ELSE :now END
 
 -- name: newest_order
 SELECT max(id) AS id FROM control WHERE asked_at = :now AND command = :command;
+
+-- name: forget_beats
+DELETE FROM heartbeat WHERE run_id < :run_id
+  OR EXISTS (SELECT 1 FROM worker w WHERE w.id = heartbeat.worker AND w.ended_at IS NOT NULL);
 
 -- name: beats
 SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims FROM heartbeat;
@@ -507,21 +491,20 @@ SELECT name, is_behind FROM computations_by_id;
 -- name: drop_ranks_of_empty_sites
 DELETE FROM site_rank WHERE site_id NOT IN (SELECT site_id FROM rank);
 
+-- name: outdated_versions
+-- The earlier versions that were last seen before a time, or have as many newer versions as are to be kept.
+SELECT url_id, version, body_id FROM page_version v WHERE v.last_seen_at < :before
+  OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept
+
 -- name: outdated
--- How many earlier versions were last seen before a time, or have as many newer versions as are to be kept.
-SELECT count(*) AS n FROM page_version v WHERE v.last_seen_at < :before
-  OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept;
+SELECT count(*) AS n FROM (statement(outdated_versions)) AS v;
 
 -- name: outdated_bodies
-INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version v WHERE body_id IS NOT NULL AND (
-  v.last_seen_at < :before
-  OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept)
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM (statement(outdated_versions)) AS v WHERE body_id IS NOT NULL
 ON CONFLICT DO NOTHING;
 
 -- name: prune_versions
-DELETE FROM page_version WHERE (url_id, version) IN (
-  SELECT v.url_id, v.version FROM page_version v WHERE v.last_seen_at < :before
-    OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept);
+DELETE FROM page_version WHERE (url_id, version) IN (SELECT url_id, version FROM (statement(outdated_versions)) AS v);
 
 -- name: change_url
 -- Apply a better offer to a known URL.
@@ -589,15 +572,11 @@ WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
 -- When the robots copies in force of a JSON list of sites were received.
 SELECT s.id AS site_id, r.fetched_at FROM site s JOIN robots_copy r ON r.id = s.robots_id WHERE s.id in_numbers(:sites);
 
--- name: main_sites_before
--- The main sites that a JSON list of sites named last.
-SELECT id, main_site FROM site WHERE id in_numbers(:sites);
-
 -- name: sites_named
 SELECT id, name, group_id FROM site WHERE name in_texts(:names);
 
--- name: groups_of_sites
-SELECT id, group_id FROM site WHERE id in_numbers(:sites);
+-- name: sites
+SELECT id, group_id, main_site FROM site WHERE id in_numbers(:sites);
 
 -- name: depths
 SELECT id, depth, kind FROM url WHERE id in_numbers(:numbers);
@@ -612,8 +591,8 @@ UPDATE robots_copy AS c SET valid_until = earliest(c.valid_until, t.now)
 FROM given(:now float8, :site_id bigint) JOIN site s ON s.id = t.site_id
 WHERE c.id = s.robots_id;
 
--- name: drop_mirror
-DELETE FROM mirror WHERE site is_each_text(:site) AND evidence IN ('host', 'refuted');
+-- name: drop_mirrors
+DELETE FROM mirror WHERE site in_texts(:sites) AND evidence IN ('host', 'refuted');
 
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
@@ -662,7 +641,7 @@ FROM ranked ORDER BY n DESC, main_id;
 -- name: expire_robots
 -- Expire all copies in force, or only those of sites to which no connection was made, or which were given up.
 UPDATE robots_copy SET valid_until = earliest(valid_until, :now), retry_at = NULL
-WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT flag(:unreached) OR (action IN ('unreachable', 'untrusted', 'given_up')
+WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT CAST(:unreached AS boolean) OR (action IN ('unreachable', 'untrusted', 'given_up')
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: expire_robots_of
@@ -673,7 +652,7 @@ WHERE valid_until > :now AND fetched_at < :now AND action IN ('parse', 'free', '
 
 -- name: end_robots_wait
 UPDATE site SET robots_until = 0
-WHERE NOT flag(:unreached) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
+WHERE NOT CAST(:unreached AS boolean) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
 
 -- name: regroup_site
@@ -694,7 +673,7 @@ LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
 LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
   WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') reporting ON reporting.id = site_of(r.url_id)
 WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
-  AND (r.hint IS NOT NULL OR NOT flag(:hinted_only))
+  AND (r.hint IS NOT NULL OR NOT CAST(:hinted_only AS boolean))
   AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
     AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
   AND (reporting.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < latest(reporting.registered_at, :all_due_before)
@@ -733,9 +712,6 @@ SELECT id FROM url WHERE id in_numbers(:numbers) AND state = 'failed'
   AND (EXISTS (SELECT 1 FROM sample a WHERE a.url_id = url.id)
     OR NOT EXISTS (SELECT 1 FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL));
 
--- name: excluded_of
-SELECT id FROM url WHERE id in_numbers(:numbers) AND state = 'excluded';
-
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id in_numbers(:sites);
 
@@ -752,14 +728,23 @@ FROM given(:gone_at float8, :id bigint)
 WHERE p.url_id = t.id;
 
 -- name: bodies_of
-INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
-WHERE url_id is_each(:id) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
+-- The bodies of all versions of a JSON list of pages may be dropped, once no page names them.
+INSERT INTO body_to_drop SELECT body_id FROM page_version WHERE url_id in_numbers(:numbers) AND body_id IS NOT NULL
+UNION SELECT body_id FROM page WHERE url_id in_numbers(:numbers) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
 
 -- name: blank_versions
 -- A page says NOINDEX: remove what its earlier versions said.
 UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
   language = NULL, noindex = 1
-WHERE url_id is_each(:id);
+WHERE url_id in_numbers(:numbers);
+
+-- name: body_to_drop
+SELECT 1 AS n FROM body_to_drop LIMIT 1;
+
+-- name: sweep_bodies
+DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
+  AND id NOT IN (SELECT body_id FROM page WHERE body_id IN (SELECT body_id FROM body_to_drop))
+  AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
 
 -- name: bodies
 -- The bodies with the numbers in a JSON array.
@@ -788,17 +773,13 @@ WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND u.kind = 'page' AND u
   AND (u.depth >= (SELECT held_from FROM sample_draw WHERE discarded_at IS NULL)
     OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id));
 
--- name: forget_page_bodies
-INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page
-WHERE url_id is_each(:id) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
-
 -- name: uncount_page
 UPDATE site AS s SET fetched = latest(0, s.fetched - n.pages)
-FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id is_each(:id) GROUP BY 1) n
+FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id in_numbers(:numbers) GROUP BY 1) n
 WHERE s.id = n.site_id;
 
 -- name: forget_near_duplicate
-DELETE FROM near_duplicate WHERE url_id is_each(:id) OR cluster_id is_each(:id);
+DELETE FROM near_duplicate WHERE url_id in_numbers(:numbers) OR cluster_id in_numbers(:numbers);
 
 -- name: forgettable
 -- The content that the deletion of a JSON list of URLs would remove.
@@ -830,7 +811,7 @@ WHERE id = :worker AND ended_at IS NULL RETURNING commits;
 -- name: body_of
 -- The number of the body of a page, or of one of its versions.
 SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
-  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND number_of(:version) IS NOT NULL) v
+  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND CAST(:version AS bigint) IS NOT NULL) v
 WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
 
 -- name: urls_behind_mirrors
@@ -968,8 +949,8 @@ FROM revisit r WHERE r.url_id = url.id AND url.id in_numbers(:numbers) AND url.s
 -- Bring a revisit forward, unless the URL was checked since the hint. The least interval does not delay a hint that was
 -- asked for.
 UPDATE revisit SET hint = :source, hinted_at = :at,
-  due_at = CASE WHEN flag(:counts) AND n.soonest < due_at THEN n.soonest ELSE due_at END,
-  why = CASE WHEN flag(:counts) AND n.soonest < due_at THEN :why ELSE why END
+  due_at = CASE WHEN CAST(:counts AS boolean) AND n.soonest < due_at THEN n.soonest ELSE due_at END,
+  why = CASE WHEN CAST(:counts AS boolean) AND n.soonest < due_at THEN :why ELSE why END
 FROM (SELECT url_id AS id, latest(:now, CASE WHEN :asked_for = 1 THEN 0 ELSE not_before END) AS soonest FROM revisit
   WHERE url_id = :id) AS n
 WHERE url_id = n.id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
@@ -982,7 +963,7 @@ INSERT INTO page_version (url_id, version, status, content_type, charset, fetche
 SELECT p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
   title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
   robots_preferences_id, language, answer_id
-FROM given(:id bigint) JOIN page p ON p.url_id = t.id WHERE noindex = 0
+FROM page p WHERE p.url_id in_numbers(:numbers) AND noindex = 0
 ON CONFLICT (url_id, version) DO UPDATE SET new_values(status, content_type, charset, fetched_at, last_seen_at, title,
   description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
   robots_preferences_id, language, answer_id);

@@ -34,8 +34,7 @@ from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
 from crawler.store.sql.contents import set_id
 from crawler.store.sql.offers import FoundOffer, Offers
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.section import Access, StoreSection, are_idle, in_transaction
+from crawler.store.sql.section import StoreSection, are_idle, in_transaction
 from crawler.store.sql.tables import StoreStatements
 
 if TYPE_CHECKING:
@@ -195,16 +194,17 @@ class RevisitRows:
         )
         unclear = [q.id for q, _, a in pairs if a.found is VisitResult.UNCLEAR]  # next time asked for as a whole
         await self._sql.update("page", [{"url_id": n, "etag": None, "last_modified": None} for n in unclear], "url_id")
-        await self._keep_versions([o for _, o, _ in pairs if o.page is not None])
+        if changed := [o for _, o, _ in pairs if o.page is not None]:
+            await self._keep_versions(changed)
 
     async def _keep_versions(self, changed: list[Outcome]) -> None:
         """Keep the versions of these pages. If a page says NOINDEX now, remove the texts of its versions."""
-        numbers = [{"id": o.queued.id} for o in changed]
-        await self._sql.execute_many("keep_version", numbers)
-        await self._sql.execute_many("drop_links", numbers)
-        closed = [{"id": o.queued.id} for o in changed if o.page is not None and not o.page.facts.index]
-        await self._sql.execute_many("bodies_of", closed)
-        await self._sql.execute_many("blank_versions", closed)
+        numbers = json.dumps([o.queued.id for o in changed])
+        closed = json.dumps([o.queued.id for o in changed if o.page is not None and not o.page.facts.index])
+        await self._sql.execute("keep_version", numbers=numbers)
+        await self._sql.execute("drop_links", numbers=numbers)
+        await self._sql.execute("bodies_of", numbers=closed)
+        await self._sql.execute("blank_versions", numbers=closed)
 
     async def sweep(self) -> None:
         """Delete the bodies that no page names any more since their page said NOINDEX.
@@ -259,8 +259,8 @@ class RevisitRows:
         asked = [hint for hint in hints if hint.source in ASKED_FOR]
         named = {folder for hint in asked if (folder := folder_of(hint.url)) is not None}
         folders = await self._offers.numbers(list(named))
-        excluded = await self._sql.fetch("excluded_of", numbers=json.dumps([*folders.values()]))
-        left_out = {row.id for row in excluded}
+        known_urls = await self._sql.fetch("known_urls", numbers=json.dumps([*folders.values()]))
+        left_out = {row.id for row in known_urls if row.state == State.EXCLUDED}
         folders = {url: number for url, number in folders.items() if number not in left_out}
         others = [hint for hint in hints if hint.source not in ASKED_FOR]
         return others + with_folders(asked, known.keys() | folders.keys()), folders
@@ -304,12 +304,6 @@ def _end_row(outcome: Outcome, revisit: RevisitRecord) -> dict[str, object]:
 class Revisits(StoreSection):
     """The planning of revisits, and hints."""
 
-    def __init__(self, access: Access, offers: Offers, readiness: Readiness, revisits: RevisitRows) -> None:
-        super().__init__(access)
-        self._offers = offers
-        self._readiness = readiness
-        self._revisits = revisits
-
     @retrying
     @in_transaction
     async def queue_due(
@@ -322,7 +316,7 @@ class Revisits(StoreSection):
         if not hinted_only:  # else apply_hints has added them
             await self._revisits.add_visited(settings, now)
         numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
-        await self._readiness.refresh(await self._offers.groups(numbers), per_site)
+        await self._offers.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
     @in_transaction
@@ -341,5 +335,5 @@ class Revisits(StoreSection):
         budget.
         """
         counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new, settings)
-        await self._readiness.refresh(touched)
+        await self._offers.refresh(touched)
         return counts

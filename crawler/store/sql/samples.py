@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from crawler.reasons import ReasonCode
 from crawler.store.retrying import retrying
 from crawler.store.rows import SampleDraw, SampleRow
-from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.section import Access, StoreSection, in_transaction
+from crawler.store.sql.section import StoreSection, in_transaction
 from crawler.store.statements import unlimited
 
 _FRAME_AT_ONCE = 50_000
@@ -17,11 +15,6 @@ _FRAME_AT_ONCE = 50_000
 
 class Samples(StoreSection):
     """The sample of the crawl."""
-
-    def __init__(self, access: Access, offers: Offers, readiness: Readiness) -> None:
-        super().__init__(access)
-        self._offers = offers
-        self._readiness = readiness
 
     async def drawn(self) -> SampleDraw | None:
         """How the sample in the store was drawn."""
@@ -61,7 +54,7 @@ class Samples(StoreSection):
             await self._sql.execute("exclude_not_reached", sentence=ReasonCode.FRAME.sentence, **bounds)
             await self._sql.execute("dequeue_not_drawn")
             self._offers.forget()
-        await self._readiness.refresh_all(pages_per_site)
+        await self._offers.refresh_all(pages_per_site)
 
     @retrying
     @in_transaction

@@ -30,14 +30,12 @@ _FUNCTIONS_OF_VIEWS = {
         "latest": "max({0})",
         "elements": "json_each({0})",
         "was_sent": _WAS_SENT,
-        "whole": "{0}",
     },
     "postgres": {
         "as_hex": "encode({0}, 'hex')",
         "latest": "greatest({0})",
         "elements": "jsonb_array_elements({0}::jsonb)",
         "was_sent": _WAS_SENT,
-        "whole": "({0})::integer",
     },
 }
 
@@ -55,16 +53,13 @@ def _arrays(arguments: str) -> str:
 
 #: As above, for statements. Lists are JSON texts.
 #:
-#: - ``list_of(:l)`` is a subquery with the numbers of a list, ``list_of_texts(:l)`` one with its texts.
-#:   ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions.
+#: - ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions; ``list_of_texts(:l)`` is a subquery.
 #: - A statement for many rows names their columns, with the types of PostgreSQL, where each column is an array:
-#:   ``given(:a text, :b int)`` is a table ``t`` of them with columns ``a`` and ``b``. ``x is_each(:id)`` and
-#:   ``x is_each_text(:name)`` are conditions on the one column.
+#:   ``given(:a text, :b int)`` is a table ``t`` of them with columns ``a`` and ``b``.
 #: - ``latest`` and ``earliest`` are the greatest and the least of several values.
-#: - ``flag(:f)`` is a truth value, and ``setting(s)`` a value at the top of ``settings``.
+#: - ``setting(s)`` is a value at the top of ``settings``.
 #: - ``latest_now`` is the given time, or that of the clock of the database if it is later. ``lease_clock`` is the time
 #:   by which leases run: that of the clock of the database, if it has one.
-#: - ``number_of(:n)`` is a number or NULL.
 #: - ``was_sent(error_kind)`` is as in the views.
 #: - ``earliest_now`` is as ``latest_now``, for the earlier of both.
 #: - ``skipping_locked(t)`` locks the rows of ``t`` that are found, but for those that another worker has locked.
@@ -77,16 +72,12 @@ def _arrays(arguments: str) -> str:
 #:   0, no site gets a new page.
 _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
     "sqlite": {
-        "list_of": "SELECT value FROM json_each({0})",
         "list_of_texts": "SELECT value FROM json_each({0})",
         "in_numbers": "IN (SELECT value FROM json_each({0}))",
         "in_texts": "IN (SELECT value FROM json_each({0}))",
         "given": lambda given: f"(SELECT {', '.join(f'{name} AS {name[1:]}' for name, _ in _columns(given))}) AS t",
-        "is_each": "= {0}",
-        "is_each_text": "= {0}",
         "latest": "max({0})",
         "earliest": "min({0})",
-        "flag": "{0}",
         "setting": "json_extract(settings, '$.{0}')",
         "latest_now": "{0}",
         "earliest_now": "{0}",
@@ -96,20 +87,14 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "by_revisits": "INDEXED BY frontier_revisit",
         "offers_under_way": "FALSE",
         "ranges_of": "(SELECT value ->> 0 AS first, value ->> 1 AS last FROM json_each({0}))",
-        "number_of": "{0}",
-        "page_limit": "CASE WHEN :pages_per_site > 0 THEN coalesce({0}.max_pages, :pages_per_site) ELSE 0 END",
     },
     "postgres": {
-        "list_of": "SELECT unnest(numbers({0}))",
         "list_of_texts": 'SELECT unnest(texts({0})) COLLATE "C"',
         "in_numbers": "= ANY(numbers({0}))",
         "in_texts": "= ANY(texts({0}))",
         "given": lambda given: f"{_arrays(given)} AS t ({', '.join(name[1:] for name, _ in _columns(given))})",
-        "is_each": "= ANY({0}::bigint[])",
-        "is_each_text": "= ANY({0}::text[])",
         "latest": "greatest({0})",
         "earliest": "least({0})",
-        "flag": "{0}::boolean",
         "setting": "settings::json ->> '{0}'",
         "latest_now": "greatest({0}, clock())",
         "earliest_now": "least({0}, clock())",
@@ -119,9 +104,6 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "by_revisits": "",
         "offers_under_way": "EXISTS (SELECT 1 FROM offer)",
         "ranges_of": "ranges({0})",
-        "number_of": "{0}::bigint",
-        "page_limit": "CASE WHEN :pages_per_site::bigint > 0 "
-        "THEN coalesce({0}.max_pages, :pages_per_site::bigint) ELSE 0 END",
     },
 }
 
@@ -129,6 +111,8 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
 #: As above, for both databases.
 _FUNCTIONS_OF_BOTH: Mapping[str, str | Callable[[str], str]] = {
     "was_sent": _WAS_SENT,
+    "page_limit": "CASE WHEN CAST(:pages_per_site AS bigint) > 0 "
+    "THEN coalesce({0}.max_pages, CAST(:pages_per_site AS bigint)) ELSE 0 END",
     "new_values": lambda names: ", ".join(f"{name} = excluded.{name}" for name in re.findall(r"\w+", names)),
     "pace_of": "{0}.next_at, {0}.pause_s, {0}.backoff_s, {0}.wait_code, {0}.waits_for, {0}.answers, {0}.usual_s, "
     "{0}.recent_s",

@@ -44,6 +44,18 @@ CREATE TABLE worker (                    -- one row per process that has crawled
 CREATE INDEX worker_run ON worker(run_id);
 CREATE INDEX worker_live ON worker(id) WHERE ended_at IS NULL;
 
+CREATE TABLE heartbeat (                 -- one row per worker of the last run
+  worker INTEGER PRIMARY KEY,            -- worker.id; processes on two machines may have the same pid
+  run_id INTEGER NOT NULL,
+  pid INTEGER NOT NULL,
+  seen_at REAL NOT NULL,
+  memory_bytes INTEGER,                  -- resident; NULL if the system does not report it
+  lag_s REAL NOT NULL,                   -- the longest delay of the event loop since the last heartbeat
+  low_disk TEXT,                         -- the disk for whose free space the process pauses
+  look_ups TEXT NOT NULL DEFAULT '{}',   -- look-ups of names by outcome, as JSON
+  vain_claims INTEGER NOT NULL DEFAULT 0  -- claims that brought neither a request nor the address of a host
+);
+
 CREATE TABLE control (                   -- orders of the operator, appended by `crawler control` and the dashboard
   id lasting_number(),                   -- orders apply in this sequence
   asked_at REAL NOT NULL,
@@ -77,6 +89,23 @@ CREATE TABLE outgoing (                  -- offers of URLs of other buckets, unt
 );
 
 -- ---- sites and robots.txt
+
+CREATE TABLE politeness_group (          -- the unit of claiming: sites that share one pace
+  id INTEGER PRIMARY KEY,                -- on PostgreSQL: group_number(name)
+  name TEXT NOT NULL UNIQUE,
+  ready_at REAL,                         -- when the group's next URL may be fetched; NULL: it has no queued URL
+  next_at REAL NOT NULL DEFAULT 0,
+  pause_s REAL NOT NULL DEFAULT 0,
+  backoff_s REAL NOT NULL DEFAULT 0,
+  answers INTEGER NOT NULL DEFAULT 0,    -- whose times are in the averages usual_s and recent_s, in seconds
+  usual_s REAL NOT NULL DEFAULT 0,
+  recent_s REAL NOT NULL DEFAULT 0,
+  wait_code TEXT NOT NULL DEFAULT 'none',
+  waits_for TEXT NOT NULL DEFAULT '',
+  claimed_by INTEGER                     -- worker.id; survives a crash: the next run releases the group
+) room(70);                              -- every claim updates the row
+CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
+CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL;
 
 CREATE TABLE site (                      -- scheme + host + port
   id own_number(),

@@ -45,7 +45,6 @@ from crawler.store.sql.contents import answer_rows, set_rows
 from crawler.store.sql.control import Control
 from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
-from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
@@ -88,8 +87,8 @@ class Store(ABC):
     dialect: str
     _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
+    _control_read: Queries  # see Access
     _offers: Offers
-    _readiness: Readiness
     _access: Access
     _workers: Workers
     _revisits: RevisitRows
@@ -105,11 +104,17 @@ class Store(ABC):
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
-        access, offers, readiness = self._access, self._offers, self._readiness
-        self.revisits = Revisits(access, offers, readiness, self._revisits)
-        self.samples = Samples(access, offers, readiness)
+        self._access = access = Access(
+            *(self.name, self._read, self._control_read, self._transact, self._writing, self._retry),
+            *(self._sql, self._offers, self._workers, RevisitRows(self._sql, self._offers)),
+        )
+        self._revisits = access.revisits
+        self.bodies = Bodies(access)
+        self.control = Control(access)
+        self.revisits = Revisits(access)
+        self.samples = Samples(access)
         self.results = Results(access)
-        self.maintenance = Maintenance(access, offers, readiness, self._revisits, self.bodies)
+        self.maintenance = Maintenance(access, self.bodies)
 
     @cached_property
     def rup(self) -> Subscriptions:
@@ -125,10 +130,12 @@ class Store(ABC):
     def name(self) -> str:
         """The name of the store in messages."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def _committer(self) -> Committer:
         """Executes the commits of this worker."""
+        from crawler.store.sql.commit import Committer  # only a crawl commits
+
+        return Committer(self._access)
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
@@ -254,7 +261,7 @@ class Store(ABC):
             waited = json.dumps([row.site_id for row in rows])
             await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=waited)
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
-            await self._readiness.refresh(await self._offers.groups_of(sites))
+            await self._offers.refresh(await self._offers.groups_of(sites))
         run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
         return int(run.id)
 
@@ -364,13 +371,13 @@ class Store(ABC):
     @in_transaction
     async def recover(self, now: float) -> None:
         """Release the groups that a crashed run had claimed or reserved, with pauses counted from ``now``."""
-        await set_right(self._sql, self._offers, self._readiness, now, self.name)
+        await set_right(self._sql, self._offers, now, self.name)
         await self._end_crashed(now)
         await self._release_lost(now)
 
     async def _release_lost(self, now: float) -> None:
         """Release the groups of lost workers, within a transaction."""
-        await self._readiness.refresh(await self._workers.release_lost(now))
+        await self._offers.refresh(await self._workers.release_lost(now))
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         """End this worker. The last worker of a run ends the run."""
@@ -467,7 +474,7 @@ class Store(ABC):
         numbers, touched = await self._offers.store(seeds, None)
         named = [{"id": number, "by_domain": int(seeds[url].offer.by_domain)} for url, number in numbers.items()]
         await self._sql.execute_many("set_seed", named)
-        await self._readiness.refresh(touched)
+        await self._offers.refresh(touched)
         self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
     @retrying
@@ -519,12 +526,13 @@ class Store(ABC):
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
-        rows = await self._read.fetch("excluded_from", after=after, limit=limit)
+        states = json.dumps([State.EXCLUDED, State.FAILED])
+        rows = await self._read.fetch("urls_in", states=states, after=after, limit=limit)
         return [(row.id, row.url, ReasonCode(row.reason_code), row.depth, bool(row.is_asked_for)) for row in rows]
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
         """Queued URLs by number: (number, URL, depth, is a seed or named by a sitemap)."""
-        rows = await self._read.fetch("queued_from", after=after, limit=limit)
+        rows = await self._read.fetch("urls_in", states=json.dumps([State.QUEUED]), after=after, limit=limit)
         return [(row.id, row.url, row.depth, bool(row.is_asked_for)) for row in rows]
 
     @retrying
@@ -536,7 +544,7 @@ class Store(ABC):
         await self._sql.execute_many(
             "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
         )
-        await self._readiness.refresh(await self._offers.groups([number for number, _ in numbers]))
+        await self._offers.refresh(await self._offers.groups([number for number, _ in numbers]))
         self._offers.forget()
 
     @retrying
@@ -544,7 +552,7 @@ class Store(ABC):
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
         await self._offers.requeue(numbers)
-        await self._readiness.refresh(await self._offers.groups(numbers))
+        await self._offers.refresh(await self._offers.groups(numbers))
         self._offers.forget()
 
     @retrying
@@ -555,7 +563,7 @@ class Store(ABC):
         await self._sql.execute("clear_page_limits")
         for rule in sorted(self._politeness.sites, key=lambda rule: len(rule.name)):  # the longest name counts
             await self._sql.execute("set_page_limit", name=rule.name, max_pages=own_page_limit(rule))
-        await self._readiness.refresh_all(pages_per_site)
+        await self._offers.refresh_all(pages_per_site)
 
     @in_transaction
     async def regroup(self) -> None:
@@ -674,15 +682,18 @@ class Store(ABC):
 
     async def main_sites(self) -> list[tuple[str, str]]:
         """Every (mirror, main site) known from a Host line."""
-        return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
+        return [(row.site, row.main_site) for row in await self._heard("host")]
 
     async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("adopted_hosts")]
+        return [row.site for row in await self._heard("adopted")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""
-        return [refuted_of(row) for row in await self._read.fetch("refuted_mirrors")]
+        return [refuted_of(row) for row in await self._heard("refuted")]
+
+    async def _heard(self, evidence: str) -> list[Any]:
+        return [row for row in await self._read.fetch("heard_since", since=-math.inf) if row.evidence == evidence]
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:
@@ -762,7 +773,7 @@ class Store(ABC):
     async def receive_offers(self, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None) -> None:
         """Store offers of other buckets, in one transaction. Those that are known already change nothing."""
         _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-        await self._readiness.refresh(touched, pages_per_site)
+        await self._offers.refresh(touched, pages_per_site)
 
     @in_transaction
     async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:
@@ -790,6 +801,14 @@ class Store(ABC):
         for name, pause_s in pauses.items():
             await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
         await self._sql.execute("pause_all_groups", over_at=over_at)
+
+    async def end_address_waits(self, now: float) -> None:
+        """Nothing is asked any more at the addresses that groups wait for: they wait for their own pauses only.
+
+        :meth:`prepare` must follow.
+        """
+        async with self._writing():
+            await self._sql.execute("end_address_waits", now=now)
 
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""

@@ -1,6 +1,6 @@
 -- The views of both databases. `schema.py` writes out `as_hex(x)`, the bytes x as hexadecimal digits or NULL, and
--- `latest(x, y)`, the greater of times, `elements(x)`, the elements of a JSON list as rows with the column `value`, and
--- `whole(x)`, a field of such an element as a number. `keys.py` writes out `site_of(x)` and the like.
+-- `latest(x, y)`, the greater of times, and `elements(x)`, the elements of a JSON list as rows with the column `value`.
+-- `keys.py` writes out `site_of(x)` and the like.
 
 -- ---- views for users (docs/store.md)
 
@@ -38,7 +38,7 @@ CREATE VIEW pages AS
 -- The hosts of the scripts, images, style sheets and frames that pages name, with store.resources.
 CREATE VIEW resources AS
   SELECT s.name || u.path AS url, e.value ->> 'kind' AS kind, e.value ->> 'host' AS host,
-         e.value ->> 'registered_domain' AS registered_domain, whole(e.value ->> 'times') AS times,
+         e.value ->> 'registered_domain' AS registered_domain, CAST(e.value ->> 'times' AS INT) AS times,
          s.name AS site, p.url_id
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
   CROSS JOIN elements(p.resources) e
@@ -47,7 +47,7 @@ CREATE VIEW resources AS
 -- The preferences about use of each page, by the page itself and by the robots.txt in force at its last visit.
 CREATE VIEW preferences AS
   SELECT n.url_id, e.value ->> 'scheme' AS scheme, e.value ->> 'category' AS category, e.value ->> 'value' AS value,
-         e.value ->> 'source' AS source, whole(e.value ->> 'line') AS line, e.value ->> 'text' AS text,
+         e.value ->> 'source' AS source, CAST(e.value ->> 'line' AS INT) AS line, e.value ->> 'text' AS text,
          n.said_at, s.name || u.path AS url, s.name AS site
   FROM (
     SELECT url_id, preferences_id AS set_id, coalesce(last_seen_at, fetched_at) AS said_at
@@ -62,7 +62,7 @@ CREATE VIEW preferences AS
 -- The same of the earlier versions of each page.
 CREATE VIEW version_preferences AS
   SELECT n.url_id, n.version, e.value ->> 'scheme' AS scheme, e.value ->> 'category' AS category,
-         e.value ->> 'value' AS value, e.value ->> 'source' AS source, whole(e.value ->> 'line') AS line,
+         e.value ->> 'value' AS value, e.value ->> 'source' AS source, CAST(e.value ->> 'line' AS INT) AS line,
          e.value ->> 'text' AS text, n.said_at, s.name || u.path AS url, s.name AS site
   FROM (
     SELECT url_id, version, preferences_id AS set_id, last_seen_at AS said_at

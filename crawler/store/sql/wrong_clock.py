@@ -13,7 +13,6 @@ import logging
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import CLOCKS_DIFFER_S, within_reason
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import pace_of
 
@@ -23,7 +22,7 @@ _LOG = logging.getLogger("crawler.store")
 _LONGEST_RETRY_S = 7 * 86400.0
 
 
-async def set_right(sql: StoreStatements, offers: Offers, readiness: Readiness, now: float, name: str) -> None:
+async def set_right(sql: StoreStatements, offers: Offers, now: float, name: str) -> None:
     """Set the times of the store ``name`` right if an earlier clock was ahead, and warn. Within a transaction."""
     terms = {"now": now, "differ": CLOCKS_DIFFER_S}
     workers = await sql.fetch("workers_ahead", **terms)
@@ -41,7 +40,7 @@ async def set_right(sql: StoreStatements, offers: Offers, readiness: Readiness, 
     await sql.update("url", [{"id": number, "due_at": now} for number in urls])
     await offers.enqueue(urls)
     revisits = await sql.fetch("set_revisits_right", **terms)
-    await readiness.refresh({*late, *(row.group_id for row in sites), *await offers.groups(urls)})
+    await offers.refresh({*late, *(row.group_id for row in sites), *await offers.groups(urls)})
     _LOG.warning(
         "%s: the clock of an earlier run was %s ahead of the clock of this machine; the waits of %s, %s, %s and %s "
         "begin anew now",

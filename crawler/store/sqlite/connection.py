@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 _PRAGMAS = """
 PRAGMA page_size = 8192;
-PRAGMA journal_mode = WAL;
-PRAGMA synchronous = NORMAL;
 PRAGMA cache_size = -8192;
-PRAGMA wal_autocheckpoint = 4000;
 PRAGMA temp_store = MEMORY;
 """
+_SHARED = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;"
+#: Of a file that one process has alone, and may lose.
+_ALONE = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
 #: How long a statement waits for another process that holds the lock which it needs.
 PATIENCE_MS = 10_000
 _INTERRUPT_EVERY_S = 0.05
@@ -74,7 +74,9 @@ def require_usable(path: Path, read_only: bool) -> None:
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
 
-async def open_database(path: Path, *, read_only: bool = False, may_make: bool = True) -> aiosqlite.Connection:
+async def open_database(
+    path: Path, *, read_only: bool = False, may_make: bool = True, alone: bool = False
+) -> aiosqlite.Connection:
     """Open a store, and make one in a new or empty file unless ``read_only`` or not ``may_make``.
 
     The caller must close the connection: its thread keeps the process alive.
@@ -101,7 +103,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
         if version is None and (read_only or not may_make):
             raise NoStore(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
         if not read_only:
-            await db.executescript(f"PRAGMA busy_timeout = {PATIENCE_MS};\n{_PRAGMAS}")
+            await db.executescript(f"PRAGMA busy_timeout = {PATIENCE_MS};\n{_PRAGMAS}{_ALONE if alone else _SHARED}")
             if version != SCHEMA_VERSION:
                 await _bring_up(db, path)
         elif version != SCHEMA_VERSION:
@@ -116,15 +118,15 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
 
 
 async def open_with_control(
-    path: Path, *, read_only: bool = False, may_make: bool = True
+    path: Path, *, read_only: bool = False, may_make: bool = True, alone: bool = False
 ) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
     """Open a store, and a control connection to it.
 
     The control connection reads the commits of other processes while a long transaction is open on the first. It has a
-    thread of its own. A store that is only read uses one connection for both.
+    thread of its own. A store that is only read, or that this process has alone, uses one connection for both.
     """
-    db = await open_database(path, read_only=read_only, may_make=may_make)
-    if read_only:
+    db = await open_database(path, read_only=read_only, may_make=may_make, alone=alone)
+    if read_only or alone:
         return db, db
     try:
         return db, await open_database(path, read_only=True)
@@ -296,17 +298,6 @@ def _explain(path: Path, error: sqlite3.Error) -> str:
             return f"{path}: this file is not a store; choose another file, or the name of a new one"
         return f"{path}: {text}; the file is damaged, `sqlite3 {path} .recover` may save it"
     return f"{path}: {text}"
-
-
-async def fit_cache(db: Database, file_bytes: int, now_kib: int) -> int:
-    """Set SQLite's cache to a sixteenth of the store's size, between 1 and 8 MB, if it is not ``now_kib``.
-
-    The system caches the pages of a small store. Returns the size of SQLite's cache in KiB.
-    """
-    kib = min(8 << 10, max(1 << 10, file_bytes >> 24 << 10))  # in whole MB
-    if kib != now_kib:
-        await db.execute(f"PRAGMA cache_size = -{kib}")
-    return kib
 
 
 def is_held(path: Path) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from functools import cache
 from itertools import chain, islice
 from operator import itemgetter
-from threading import get_ident
+from threading import Event, get_ident
 from typing import Any, NamedTuple, TypeVar, cast
 
 import aiosqlite
@@ -40,45 +40,37 @@ class _Positional(NamedTuple):
     values_of: Callable[[Any], tuple[object, ...]] | None
 
 
-class _Work:
-    """A function that the thread executes."""
-
-    def __init__(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        self.function = function
-        self.thread: int | None = None
-        self.is_cancelled = False
-
-
 class OnThread:
     """A :class:`~crawler.store.statements.Database` on a connection of SQLite."""
 
     def __init__(self, db: aiosqlite.Connection) -> None:
         self._hop: Callable[..., Awaitable[Any]] = db._execute
         self._connection = db._conn
-        self._work: _Work | None = None  # what the thread executes
+        self._thread: int | None = None  # while it executes a function
+        self._is_cancelled = Event()  # of the caller of this function
 
     async def run(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Execute a function on the thread as a whole. It awaits nothing but the methods of this object.
 
         If the caller is cancelled, the next call in the function raises :class:`asyncio.CancelledError`.
         """
-        work = _Work(function)
+        is_cancelled = Event()
         try:
-            return cast(T, await self._hop(self._execute, work))
+            return cast(T, await self._hop(self._execute, function, is_cancelled))
         except asyncio.CancelledError:
-            work.is_cancelled = True
+            is_cancelled.set()
             raise
 
-    def _execute(self, work: _Work) -> Any:
-        work.thread, self._work = get_ident(), work
-        coroutine = work.function()
+    def _execute(self, function: Callable[[], Coroutine[Any, Any, T]], is_cancelled: Event) -> T:
+        self._thread, self._is_cancelled = get_ident(), is_cancelled
+        coroutine = function()
         try:
             coroutine.send(None)
             coroutine.close()
         except StopIteration as end:
-            return end.value
+            return cast(T, end.value)
         finally:
-            self._work = None
+            self._thread = None
         raise RuntimeError("a transaction awaits something else than its statements")
 
     async def execute(self, sql: str, parameters: Any = (), /) -> Any:
@@ -90,7 +82,7 @@ class OnThread:
 
     def _fetch(self, sql: str, parameters: Any) -> Iterable[Any]:
         rows = self._connection.execute(sql, parameters)
-        return rows if self._work is not None else rows.fetchall()
+        return rows.fetchall() if self._thread is None else rows
 
     async def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
         """Execute a statement for each row of parameters: mappings, or tuples for a statement with ``?``."""
@@ -108,11 +100,10 @@ class OnThread:
             await self._call(self._connection.executemany, statement.sql, group)
 
     async def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        work = self._work
-        if work is None or work.thread != get_ident():
+        if self._thread != get_ident():
             return await self._hop(function, *arguments)
-        if work.is_cancelled:
-            work.is_cancelled = False  # the function still has to roll back
+        if self._is_cancelled.is_set():
+            self._is_cancelled = Event()  # the function still has to roll back
             raise asyncio.CancelledError
         return function(*arguments)
 

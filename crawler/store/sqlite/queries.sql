@@ -8,15 +8,7 @@ INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL;
 
 -- name: drop_links
-DELETE FROM link WHERE source = :id;
-
--- name: sweep_bodies
-DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
-  AND id NOT IN (SELECT body_id FROM page WHERE body_id IN (SELECT body_id FROM body_to_drop))
-  AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
-
--- name: forget_beats
-DELETE FROM heartbeat WHERE run_id < :run_id;
+DELETE FROM link WHERE source in_numbers(:numbers);
 
 -- name: erase_deleted
 -- From now on overwrite what this connection deletes.

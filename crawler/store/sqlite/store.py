@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -15,13 +15,8 @@ from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.named_rows import Parameters
-from crawler.store.sql.bodies import Bodies
-from crawler.store.sql.control import Control
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
-from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
@@ -29,7 +24,6 @@ from crawler.store.sqlite.connection import (
     batches_of,
     close_with_control,
     fetch_rows,
-    fit_cache,
     interrupting,
     is_held,
     lock_store,
@@ -45,7 +39,6 @@ from crawler.store.statements import Queries
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from crawler.store.sql.commit import Committer
 
 T = TypeVar("T")
 
@@ -77,16 +70,10 @@ class SqliteStore(Store):
         self._read = Queries(partial(fetch_rows, db, path), queries)
         self._offers = Offers(sql, politeness.group, politeness.sites)
         self._workers = Workers(sql, politeness, lease_s)
-        self._readiness = Readiness(sql)
-        self._revisits = RevisitRows(sql, self._offers)
-        self._access = Access(self.name, sql, self._read, self._transact, self._writing, self._retry)
-        self.bodies = Bodies(self._access)
+        self._control_read = Queries(partial(fetch_rows, control_db, path), queries)
         self._make_sections()
         self._file = (path.stat().st_dev, path.stat().st_ino)
-        self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
-        control_read = Queries(partial(fetch_rows, control_db, path), queries)
-        self.control = Control(self._access, control_read)
 
     @classmethod
     async def open(
@@ -97,20 +84,21 @@ class SqliteStore(Store):
         read_only: bool = False,
         lease_s: float | None = None,
         locked: bool = False,
+        alone: bool = False,
     ) -> Self:
         """Open a store to crawl into, or to read.
 
         Several workers can share a file: each has a lease of ``lease_s``, and the process that started them holds the
-        lock (``locked``).
+        lock (``locked``). A task may have a file ``alone``, and lose it if it ends.
 
         Raises the errors of :func:`open_database`, and :class:`crawler.errors.StoreInUse` if another process crawls
         into the file.
         """
         require_usable(path, read_only)
         path = path.resolve()  # links to the file share its lock
-        lock = None if read_only or locked else lock_store(path)
+        lock = None if read_only or locked or alone else lock_store(path)
         try:
-            db, control_db = await open_with_control(path, read_only=read_only, may_make=not locked)
+            db, control_db = await open_with_control(path, read_only=read_only, may_make=not locked, alone=alone)
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -171,12 +159,6 @@ class SqliteStore(Store):
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
         await self._sql.execute("end_all_workers", now=now, ended_code=end.code, ended_by=end.sentence)
 
-    @cached_property
-    def _committer(self) -> Committer:
-        from crawler.store.sql.commit import Committer  # only a crawl commits
-
-        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits)
-
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
         async with self._mutex:
@@ -195,17 +177,16 @@ class SqliteStore(Store):
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:
-        file_bytes = self._require_file()
+        self._require_file()
         try:
             async with transaction(self._thread):
-                self._cache_kib = await fit_cache(self._thread, file_bytes, self._cache_kib)
                 yield
         except BaseException:
             self._offers.forget()  # its numbers may have been rolled back
             raise
 
-    def _require_file(self) -> int:
-        """The size of the file in bytes. Raises :class:`StoreError` if the file was deleted or replaced.
+    def _require_file(self) -> None:
+        """Raise :class:`StoreError` if the file was deleted or replaced.
 
         SQLite itself keeps writing to a deleted file, and those commits are lost.
         """
@@ -215,4 +196,3 @@ class SqliteStore(Store):
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._file:
             raise StoreError(f"{self._path}: the store was deleted or replaced while the crawl was using it")
-        return now.st_size

@@ -174,23 +174,30 @@ async def rewrite(crawl: Crawled, url: str, text: str) -> None:
     await crawl.change("UPDATE page SET body_id = ? WHERE url_id = ?", number, await crawl.harness.store.find(url))
 
 
+@pytest.fixture
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates are read from 40 pages of a site."""
+    monkeypatch.setattr(texts, "_SAMPLE", 40)
+
+
 def changing_web(chance: random.Random) -> list[dict[str, str]]:
-    """Three states of a site of 130 pages, more than its template is read from; 40 of them are in pairs."""
+    """Three states of a site of 60 pages, more than its template is read from; 40 of them are in pairs."""
     make = TEMPLATES["forum"]
-    contents = [said(chance, 120) for _ in range(110)]
+    contents = [said(chance, 120) for _ in range(40)]
     contents += [edited(chance, text, 1) for text in contents[:20]]
     states = []
-    for changes in (0, 4, 30):
-        for n in chance.sample(range(130), changes):
-            contents[n] = edited(chance, contents[n - 20] if n >= 110 else contents[n], 1)
+    for changes in (0, 3, 15):
+        for n in chance.sample(range(60), changes):
+            contents[n] = edited(chance, contents[n - 20] if n >= 40 else contents[n], 1)
         states.append({f"{A}/{n}": make(f"{n}", " ".join(text)) for n, text in enumerate(contents)})
     return states
 
 
+@pytest.mark.usefixtures("small_sample")
 async def test_a_second_call_finds_what_a_first_one_would(crawl: Crawled) -> None:
     first, *later = changing_web(random.Random(5))
     await crawl.visit({url: Said(text) for url, text in first.items()})
-    assert (await find(crawl)).read == 130
+    assert (await find(crawl)).read == 60
     assert (await find(crawl)).read == 0
     now = first
     for state in later:
@@ -202,7 +209,7 @@ async def test_a_second_call_finds_what_a_first_one_would(crawl: Crawled) -> Non
         kept = await crawl.rows("SELECT url_id, cluster_id, similarity FROM near_duplicates ORDER BY url_id")
         signatures = await crawl.rows("SELECT * FROM text_signatures_by_id ORDER BY url_id")
         await crawl.change("DELETE FROM text_signature")
-        assert (await find(crawl)).read == 130
+        assert (await find(crawl)).read == 60
         assert kept == await crawl.rows("SELECT url_id, cluster_id, similarity FROM near_duplicates ORDER BY url_id")
         assert signatures == await crawl.rows("SELECT * FROM text_signatures_by_id ORDER BY url_id")
         assert len(await clusters(crawl)) > 10
@@ -213,13 +220,14 @@ async def numbers(crawl: Crawled, *urls: str) -> list[int]:
     return [known[url] for url in urls]
 
 
+@pytest.mark.usefixtures("small_sample")
 async def test_only_changed_pages_are_read_unless_the_template_changes(crawl: Crawled) -> None:
-    """A change in one of the first 100 pages has these read; only one in many of them changes the template."""
+    """A change in one of the first pages has these read; only one in many of them changes the template."""
     first, *_ = changing_web(random.Random(5))
     await crawl.visit({url: Said(text) for url, text in first.items()})
     await find(crawl)
     in_order = [url for (url,) in await crawl.rows("SELECT url FROM urls ORDER BY url_id")]
-    for urls, read in ((in_order[120:121], 1), (in_order[:1], 100), (in_order[:12], 130)):
+    for urls, read in ((in_order[50:51], 1), (in_order[:1], 40), (in_order[:12], 60)):
         for url in urls:
             await rewrite(crawl, url, first[url].replace("Welcome", f"Hello {len(urls)}"))
         assert (await find(crawl)).read == read

@@ -30,7 +30,7 @@ def test_a_connection_is_kept_for_the_pause_of_its_group_and_a_little_longer(pau
         await clock.sleep(pause_s + LATE_S + 1.1)
         assert idle.take("a.test:80") is None
         one.close.assert_called_once()
-        assert len(idle) == 0
+        assert idle.count == 0
 
     run_virtual(main)
 
@@ -53,7 +53,7 @@ def test_a_connection_that_the_server_closes_before_the_next_request_is_closed_a
         idle, one = IdleConnections(clock.loop), connection(keep_alive_s=server_s)
         idle.add("a.test:80", one)
         idle.expect("a.test", 5.0)
-        assert len(idle) == kept
+        assert idle.count == kept
         assert one.close.called is not kept
 
     run_virtual(main)
@@ -67,7 +67,7 @@ def test_a_group_that_is_given_back_keeps_no_connection() -> None:
             idle.add(key, one)
         idle.close("a")
         assert [one.close.called for one in sites.values()] == [True, True, False]
-        assert len(idle) == 1
+        assert idle.count == 1
 
     run_virtual(main)
 
@@ -79,7 +79,7 @@ def test_beyond_the_bound_the_least_useful_connections_are_closed_first() -> Non
             made.append(connection(f"{number}.test"))
             idle.add(number, made[-1])
             idle.expect(f"{number}.test", 30.0 - number)  # the first of them would be kept for the longest time
-        assert len(idle) <= 20
+        assert idle.count <= 20
         closed = [one.abort.called for one in made]
         assert closed == sorted(closed, reverse=True), "those with the longest pauses"
         assert not closed[-1]
@@ -94,7 +94,7 @@ def test_connections_that_servers_have_closed_are_forgotten() -> None:
         idle.expect("a.test", 100.0)
         one.is_connected.return_value = False
         await clock.sleep(1.1)
-        assert len(idle) == 0
+        assert idle.count == 0
 
     run_virtual(main)
 

@@ -91,9 +91,7 @@ def prefixes() -> Iterator[str]:
     return (f"Disallow: /{n:07}" for n in range(30_000))
 
 
-@pytest.mark.parametrize(
-    "lines", [absent, out_of_order, *map(with_both_ends, (5, 9, 30, 99, 300, 1000)), many_pieces, prefixes]
-)
+@pytest.mark.parametrize("lines", [absent, out_of_order, *map(with_both_ends, (9, 99, 1000)), many_pieces, prefixes])
 def test_no_file_makes_a_verdict_expensive(lines: Callable[[], Iterator[str]]) -> None:
     found = rules(lines())
     for octets in (500, 2400, 10_000):

@@ -43,6 +43,9 @@ def test_objects_are_listed_by_folder_and_read_whole(objects: Objects, tmp_path:
     assert objects.get("a/9") is None
     with pytest.raises(StoreError, match="a/9"):
         objects.fetch("a/9", tmp_path / "copy")
+    if objects.location.startswith("s3:"):
+        with pytest.raises(UsageError, match="this bucket does not exist"):
+            Objects("s3://none/data").create("a/1", b"1")
     objects.delete(["a/1", "a/b/2"])
     assert list(objects.keys("a")) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crawler.dataset.clock import DIFFER_S
+from crawler.dataset.clock import DIFFER_S, StorageClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import (
     WRITING_S,
@@ -29,8 +30,8 @@ from crawler.dataset.tables import columns_of, table_file
 from crawler.errors import UsageError
 from crawler.frontier.buckets import bucket_of
 from crawler.frontier.sample_design import Method, Per, SampleSettings
-from crawler.rounds import worker
 from crawler.rounds.plan import _precedence, commit, length_s, longest_s, make_plan
+from crawler.rounds.worker import _begun
 from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
@@ -180,25 +181,21 @@ def test_an_address_belongs_to_the_task_that_took_it_and_each_bucket_comes_first
     assert {min(buckets, key=lambda bucket: _precedence(bucket, turn)) for turn in range(40)} == buckets
 
 
-def test_a_worker_joins_each_round_from_the_one_under_way_until_the_crawl_is_over(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifests, worked = list[Manifest](), list[int]()
+def test_a_worker_joins_each_round_from_the_one_under_way_until_the_crawl_is_over(dataset: Dataset) -> None:
     make_plan(dataset, [], NOW)
+    manifests = list[Manifest]()
 
-    def work(location: str, number_of_round: int) -> int:
-        plan = dataset.plan(number_of_round)
-        assert plan is not None
-        for task in plan.tasks:
-            finish(dataset, plan, task.bucket, [], ready_at=None if worked else NOW)
-        worked.append(number_of_round)
-        manifests.append(commit(dataset, plan, manifests, NOW))
-        make_plan(dataset, manifests, NOW)
-        return 0
+    async def main() -> list[int]:
+        async for number_of_round in _begun(dataset, StorageClock(dataset.objects)):
+            plan = dataset.plan(number_of_round)
+            assert plan is not None
+            for task in plan.tasks:
+                finish(dataset, plan, task.bucket, [], ready_at=None if manifests else NOW)
+            manifests.append(commit(dataset, plan, manifests, NOW))
+            make_plan(dataset, manifests, NOW)
+        return [manifest.round for manifest in manifests]
 
-    monkeypatch.setattr(worker, "work", work)
-    assert worker.join_rounds(dataset.objects.location) == 0
-    assert worked == [1, 2]
+    assert asyncio.run(main()) == [1, 2]
 
 
 def test_a_round_begins_when_there_is_something_to_do() -> None:

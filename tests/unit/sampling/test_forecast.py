@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from crawler.frontier.sample_design import SitesBy
+from crawler.sampling import forecast
 from crawler.sampling.estimators import Sample
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.survey import DrawnUrls, Measure, Unit
+
+
+@pytest.fixture(autouse=True)
+def _fewer_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "_DRAWINGS", 80)
 
 
 def pilot(values: np.ndarray, labels: np.ndarray | None = None, unit: Unit = Unit.NUMBER) -> DrawnUrls:

@@ -137,12 +137,6 @@ async def test_words_on_very_many_pages_select_none(crawl: Crawled, monkeypatch:
     assert (found.total, found.some) == (1, 1)
 
 
-async def test_the_total_is_of_all_pages_not_of_those_shown(crawl: Crawled) -> None:
-    await crawl.indexed({f"{A}/{n}": Said(f"word {n}") for n in range(30)})
-    found = await crawl.search("word", limit=25)
-    assert (found.total, len(found.hits)) == (30, 25)
-
-
 @pytest.mark.parametrize(
     ("site", "urls"),
     [
@@ -240,9 +234,3 @@ def test_a_long_text_of_one_word_is_marked_in_its_first_piece(word: str) -> None
     assert set(marked(long)) <= {word.strip(), word * len(marked(long)[0])}
     ((_, long),) = mark(parse_query(f"{word} end").with_any(), [("", word * 100_000 + " end")])
     assert marked(long)[-1] == "end", "the piece that has the rare word"
-
-
-async def test_the_same_search_finds_the_same(crawl: Crawled) -> None:
-    pages = {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(40)}
-    await crawl.indexed(pages)
-    assert await crawl.search("word", limit=30) == await crawl.search("word", limit=30)

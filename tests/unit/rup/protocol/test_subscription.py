@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol import subscription as robot
@@ -68,17 +66,6 @@ def test_copies_of_a_mail_have_one_digest() -> None:
     assert opened(6, "/a").row.digest == opened(6, "/a").row.digest
     others = [opened(6, "/b"), opened(7, "/a"), opened(6, "/a", name="<2@x>")]
     assert len({mail.row.digest for mail in [opened(6, "/a"), *others]}) == 4
-
-
-REPORTS = st.text().map(lambda text: f"Subject: x\n\nSequenceNumber: 1\nURLBase: {SITE}\n\nNew: {text}".encode())
-
-
-@given(st.binary(max_size=300) | REPORTS)
-def test_no_mail_raises_and_none_speaks_for_another_site(octets: bytes) -> None:
-    mail = open_mail(RawMail("m", octets), {SITE})
-    assert all(hint.url.startswith(f"{SITE}/") for hint in mail.hints)
-    assert len(mail.row.verdict.sentence) <= 200
-    assert open_mail(RawMail("m", octets), ()).hints == ()
 
 
 def test_reports_make_the_robot_ask_and_count_when_the_server_has_confirmed_them() -> None:
