@@ -284,7 +284,7 @@ class Dataset:
     def put_store(self, number: int, bucket: int, path: Path) -> None:
         """Keep the file ``path`` as the store of a bucket after round ``number``.
 
-        In zstd the pages of tables with few rows take almost no room: a store of few URLs is 0.65 MB, and 30 kB packed.
+        In zstd the pages of tables with few rows take almost no room: a store of few URLs is 0.65 MB, and 20 kB packed.
         """
         packed = path.with_suffix(".zst")
         arrow = require("rounds", "a dataset", "pyarrow")

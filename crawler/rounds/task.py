@@ -41,8 +41,8 @@ _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
 _TRY_AGAIN_S = 5.0
 #: Many engines share a process, and a lost task loses its store whole: so commits are rarer. With ``AHEAD_EVERY_S``,
-#: the log of a lost task is written after 8 s.
-_RARER = 6.0
+#: the log of a lost task is written after 9 s.
+_RARER = 8.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
@@ -176,9 +176,8 @@ class BucketTask:
             return self._side
         # After the deadline, so that the crawl does not wait for it.
         settings, until = self._dataset.settings.politeness, self._plan.quiet_at
-        return msgspec.structs.replace(
-            self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until)
-        )
+        book = OwnAddresses(self._side.book, settings, self._take_address, until)
+        return msgspec.structs.replace(self._side, book=book)
 
     async def _take_address(self, network: str) -> bool:
         is_own = await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
