@@ -89,7 +89,7 @@ class AddressBook(Protocol):
         ...
 
     def cached(self, host: str) -> str | None:
-        """The address that the next request to ``host`` goes to, in text; ``None`` if it must be looked up.
+        """The address that the next request to a limited ``host`` goes to, in text; ``None`` if it must be looked up.
 
         It is empty if ``host`` has none.
         """

@@ -40,15 +40,12 @@ def send(stream: IO[bytes], message: bytes) -> None:
     stream.flush()
 
 
-def receive(source: Source, most: int | None = None) -> bytes:
+def receive(source: Source) -> bytes:
     """Read the next message, and nothing after it from an unbuffered source.
 
-    Raises :class:`EOFError` if the other side has closed the pipe, and :class:`MessageTooLong` for a message of more
-    than ``most`` bytes.
+    Raises :class:`EOFError` if the other side has closed the pipe.
     """
     (length,) = _LENGTH.unpack(_exactly(source, _LENGTH.size))
-    if most is not None and length > most:
-        raise MessageTooLong
     return _exactly(source, length)
 
 

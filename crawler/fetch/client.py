@@ -244,117 +244,106 @@ class HttpFetcher:
         Failures of the server or the network, and bugs that the answer reveals, are in the result. Raises nothing but
         :class:`asyncio.CancelledError`, and :class:`crawler.errors.UsageError` if the system permits no connection.
         """
-        request = _with_usable_validators(request)
-        transfer = Tape(knows_address=not self._settings.proxy) if self._settings.keep_exchanges else Transfer()
-        transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
+        request, started_at = _with_usable_validators(request), self._clock.now()
+        transfer = Transfer(request, started_at)
+        if self._settings.keep_exchanges:
+            transfer = Tape(request, started_at, knows_address=not self._settings.proxy)
         self._memory.release(request.group)
         is_read_later = False
         try:
             with transfer:
-                result = await self._ask_safely(request, transfer)
+                result = await self._ask(transfer)
             is_read_later = isinstance(result, Fetched) and request.purpose in _READ_LATER
+        except CrawlerError:
+            raise
+        except Exception as error:
+            # The message may contain a secret.
+            told = fault(error) if request.shown_url is None else type(error).__name__
+            result = Failed(**self._about(transfer), kind=ErrorKind.FAULT, detail=told)
         finally:
             if not is_read_later:
                 self._memory.release(request.group)
         return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
 
-    def _about(self, transfer: Transfer) -> _About:
-        """What every result says of the connection and of the answer so far."""
-        address = "" if self._settings.proxy else transfer.peer
-        return {"tls": transfer.tls, "address": address, "loop_s": transfer.loop_s}
+    def _about(self, transfer: Transfer, headers: Headers = (), ended_at: float | None = None) -> _About:
+        """What every result says of its request, of the connection and of the answer so far."""
+        return {
+            "url": transfer.request.url,
+            "started_at": transfer.started_at,
+            "finished_at": self._clock.now() if ended_at is None else ended_at,
+            "headers": headers,
+            "wire_bytes": transfer.received,
+            "tls": transfer.tls,
+            "address": "" if self._settings.proxy else transfer.peer,
+            "loop_s": transfer.loop_s,
+        }
 
-    async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
-        started_at = self._clock.now()
-        try:
-            return await self._ask(request, started_at, transfer)
-        except CrawlerError:
-            raise
-        except Exception as error:
-            told = (
-                fault(error) if request.shown_url is None else type(error).__name__
-            )  # the message may contain a secret
-            return Failed(
-                request.url,
-                started_at,
-                self._clock.now(),
-                wire_bytes=transfer.received,
-                kind=ErrorKind.FAULT,
-                detail=told,
-                **self._about(transfer),
-            )
-
-    async def _ask(self, request: Request, started_at: float, transfer: Transfer) -> FetchResult:
+    async def _ask(self, transfer: Transfer) -> FetchResult:
+        request = transfer.request
         refused = refusal_of_port(request.url)
         if self._settings.proxy:
-            refused = refused or self._refusal_by_name(host_of(request.url))
+            allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
+            host = host_of(request.url)
+            refused = refused or refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
         if refused:
-            return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
+            return Failed(**self._about(transfer), kind=ErrorKind.ADDRESS, detail=refused)
         form = None if request.form is None else urlencode(request.form).encode("ascii")
         transfer.end_within(self._settings.total_timeout_s)
         try:
             async with transfer.in_time():
-                response = await self._session.request(request.url, self._extra_headers(request, transfer), form)
+                response = await self._session.request(request.url, self._extra_headers(transfer), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
                 problem = CLOSING
                 self._idle.note_use(transfer.key, is_lost=True)
-            times = (request.url, started_at, self._clock.now())
-            return Failed(
-                *times,
-                wire_bytes=transfer.received,
-                kind=problem.kind,
-                detail=problem.detail,
-                unsent=not transfer.begun,
-                **self._about(transfer),
-            )
+            about, is_unsent = self._about(transfer), not transfer.begun
+            return Failed(**about, kind=problem.kind, detail=problem.detail, unsent=is_unsent)
         if transfer.reused:
             self._idle.note_use(transfer.key, is_lost=False)
         try:
-            return await self._answer(request, started_at, response, transfer)
+            return await self._answer(response, transfer)
         finally:
             if isinstance(transfer, Tape):
                 transfer.complete = response.content.is_eof()
             response.connection.release()
 
-    async def _answer(self, request: Request, started_at: float, response: Response, transfer: Transfer) -> FetchResult:
+    async def _answer(self, response: Response, transfer: Transfer) -> FetchResult:
         """The result for a response, by its status and headers. The body is read only if it is wanted."""
-        url, status = request.url, response.status
+        request, status = transfer.request, response.status
         # Latin-1 keeps every octet, and makes no surrogates, which databases refuse.
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
         if (wall := wall_in_headers(status, headers)) is not None:
-            return self._walled(request, started_at, headers, transfer, status, wall)
+            return self._walled(headers, transfer, status, wall)
         if self._must_sign_otherwise(request, status, headers):
-            now, why = self._clock.now(), ErrorKind.SIGNATURE
-            answer = (url, started_at, now, headers, transfer.received)
-            return Failed(*answer, kind=why, status=status, detail=_status_line(status), **self._about(transfer))
+            about, detail = self._about(transfer, headers), _status_line(status)
+            return Failed(**about, kind=ErrorKind.SIGNATURE, status=status, detail=detail)
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
-            return await self._fetched(request, started_at, response, headers, transfer)
-        content_type, _ = _content_type(headers, url)
+            return await self._fetched(response, headers, transfer)
+        content_type, _ = _content_type(headers, request.url)
         says = b""  # of an error, if it may be a wall or name a price
         if (status in REFUSING and content_type in _HTML_TYPES) or (status == 402 and content_type == _JSON):
-            says = await self._beginning(request, response, headers, transfer)
+            says = await self._beginning(response, headers, transfer)
         if says and status != 402 and (wall := wall_in_body(says)) is not None:
-            return self._walled(request, started_at, headers, transfer, status, wall)
-        now, wire_bytes, about = self._clock.now(), transfer.received, self._about(transfer)
+            return self._walled(headers, transfer, status, wall)
+        about = self._about(transfer, headers)
         location = without_userinfo(_ascii(header(headers, "Location") or "")) if status in _REDIRECTS else ""
         if location:
-            return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
+            return Redirected(**about, status=status, location=location)
         if status == 304 and (request.etag or request.last_modified):
-            return NotModified(url, started_at, now, headers, wire_bytes, **about)
+            return NotModified(**about)
         if status in (401, 402, 403) and request.purpose in _READ_LATER:
             from crawler.page.payment import licence_asked, price_asked  # few crawls need it: it brings the HTML parser
 
             if price := price_asked(headers, says) if status == 402 else licence_asked(headers):
-                answer = (url, started_at, now, headers, wire_bytes)
-                return Failed(*answer, kind=ErrorKind.PAYMENT, status=status, detail=price, **about)
-        kind, detail = ErrorKind.HTTP, _status_line(status)
+                return Failed(**about, kind=ErrorKind.PAYMENT, status=status, detail=price)
+        detail = _status_line(status)
         if nothing is not None:
             detail += f", {nothing}"
         elif status in _REDIRECTS:
             detail += ", without a Location"
-        return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail, **about)
+        return Failed(**about, kind=ErrorKind.HTTP, status=status, detail=detail)
 
     def _must_sign_otherwise(self, request: Request, status: int, headers: Headers) -> bool:
         """Whether an answer refuses a request because of its signature, and the same request can be signed as asked."""
@@ -363,48 +352,28 @@ class HttpFetcher:
         is_new = self._signer.heed(request.url, asked, self._headers, self._clock.now())
         return is_new and status in _SIGN_OTHERWISE and not request.fresh
 
-    def _walled(
-        self, request: Request, started_at: float, headers: Headers, transfer: Transfer, status: int, wall: Wall
-    ) -> Failed:
+    def _walled(self, headers: Headers, transfer: Transfer, status: int, wall: Wall) -> Failed:
         """The result of a request that a bot defence has answered."""
-        return Failed(
-            request.url,
-            started_at,
-            self._clock.now(),
-            headers,
-            transfer.received,
-            kind=ErrorKind.WALL,
-            status=status,
-            detail=str(wall),
-            **self._about(transfer),
-        )
+        return Failed(**self._about(transfer, headers), kind=ErrorKind.WALL, status=status, detail=str(wall))
 
-    async def _beginning(self, request: Request, response: Response, headers: Headers, transfer: Transfer) -> bytes:
+    async def _beginning(self, response: Response, headers: Headers, transfer: Transfer) -> bytes:
         """The body of an error, if it is as short as a wall. One that is longer, or cannot be had, says nothing."""
-        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True, keep_gzip=False, only_gzip=False)
+        short = replace(transfer.request, max_bytes=MAX_WALL_BYTES, truncate=True, keep_gzip=False, only_gzip=False)
         body = await self._body(short, response, headers, transfer)
-        if isinstance(body, RequestError) or body.overflowed:
-            return b""
-        return body.plain or b""
+        return b"" if isinstance(body, RequestError) or body.overflowed else body.plain or b""
 
-    async def _fetched(
-        self,
-        request: Request,
-        started_at: float,
-        response: Response,
-        headers: Headers,
-        transfer: Transfer,
-    ) -> Fetched | Failed:
+    async def _fetched(self, response: Response, headers: Headers, transfer: Transfer) -> Fetched | Failed:
+        request = transfer.request
         content_type, charset = _content_type(headers, request.url)
         objection = self._objection(request, content_type, response)
         body = objection or await self._body(request, response, headers, transfer)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
-        ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else self._clock.now()
-        answer = (request.url, started_at, ended_at, headers, transfer.received)
+        ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else None
+        about = self._about(transfer, headers, ended_at)
         if isinstance(body, RequestError):
-            return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail, **self._about(transfer))
+            return Failed(**about, kind=body.kind, status=response.status, detail=body.detail)
         fetched = Fetched(
-            *answer,
+            **about,
             status=response.status,
             content_type=content_type,
             charset=charset,
@@ -412,12 +381,11 @@ class HttpFetcher:
             gzipped=body.gzipped,
             truncated=body.overflowed,
             unchecked=None if body.gzipped is None else request.max_bytes,
-            **self._about(transfer),
         )
         if request.purpose not in _READ_LATER and content_type in _HTML_TYPES:  # a parser process judges the others
             wall = wall_in_body(fetched.body)
             if wall is not None:
-                return self._walled(request, started_at, headers, transfer, response.status, wall)
+                return self._walled(headers, transfer, response.status, wall)
         return fetched
 
     def _objection(self, request: Request, content_type: str, response: Response) -> RequestError | None:
@@ -489,9 +457,9 @@ class HttpFetcher:
         async with self._decoding:
             return await _decode(coded, decoder, max_bytes, received_at)
 
-    def _extra_headers(self, request: Request, transfer: Transfer) -> dict[str, str]:
+    def _extra_headers(self, transfer: Transfer) -> dict[str, str]:
         """The headers that are particular to this request. A tape does not keep those with a secret value."""
-        extra: dict[str, str] = {}
+        request, extra = transfer.request, dict[str, str]()
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.only_gzip:
@@ -520,10 +488,6 @@ class HttpFetcher:
             is_own=is_own,
             nat64=self._resolver.nat64,
         )
-
-    def _refusal_by_name(self, host: str) -> str | None:
-        allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
-        return refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
 
     async def _before_connecting(self, addresses: Sequence[str]) -> None:
         """Learn the prefixes of NAT64 before a connection to an IPv6 address that would otherwise be permitted."""
@@ -555,6 +519,11 @@ def _with_usable_validators(request: Request) -> Request:
 
 
 class _About(TypedDict):
+    url: str
+    started_at: float
+    finished_at: float
+    headers: Headers
+    wire_bytes: int
     tls: TlsFacts | None
     address: str
     loop_s: float

@@ -44,7 +44,7 @@ from aiohttp.streams import StreamReader
 
 from crawler.fetch.time_limit import LagNow, PatientTimer, no_lag
 from crawler.fetch.tls import facts_of, keep_session
-from crawler.model import TlsFacts
+from crawler.model import Request, TlsFacts
 from crawler.reasons import ErrorKind, RequestError
 
 MAX_HEAD_BYTES = 262_144
@@ -85,16 +85,16 @@ class Transfer:
 
     is_kept = False  # whether these octets are kept, beside the body
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request, started_at: float = 0.0) -> None:
+        """``started_at`` is in seconds since the epoch."""
+        self.request = request
+        self.started_at = started_at
         self.attempts = Attempts()
         self.key: Hashable = None  # of the connector, for connections to the origin
         self.begun = False  # whether there is a connection for the request
         self.reused = False  # whether that connection has carried a request before
         self.tls: TlsFacts | None = None  # of that connection
         self.peer = ""  # the address at its other end
-        self.fresh = False  # see :class:`crawler.model.Request`, as the next two
-        self.address: str | None = None
-        self.group = ""
         self.received = 0  # octets, after TLS
         self.reads = 0  # in which these came
         self.loop_s = 0.0  # of the event loop, for these
@@ -209,7 +209,7 @@ class Connection(ResponseHandler):
         reused = self._transfer is not None
         self._transfer = _current.get()
         self._transfer.begin(reused=reused, tls=self._tls_facts, peer=self.peer)
-        self.group = self._transfer.group
+        self.group = self._transfer.request.group
         self._answer = None
         self._head_bytes = self._interim = 0
         self._edge = b""

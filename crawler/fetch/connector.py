@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 
-from crawler.fetch.connection import Connection, Transfer, current_transfer
+from crawler.fetch.connection import Connection, current_transfer
 from crawler.fetch.failures import AddressUnknown
 from crawler.fetch.idle_connections import IdleConnections
 from crawler.fetch.open_files import LOOK_AGAIN_S, no_connections
@@ -68,12 +68,12 @@ class Connector(aiohttp.TCPConnector):
     def reused(self, key: Any) -> aiohttp.connector.Connection | None:
         """An idle connection that the request of the current task may be sent on; ``None`` if there is none."""
         transfer = current_transfer()
-        transfer.key = key
-        if transfer.fresh:
+        transfer.key, address = key, transfer.request.address
+        if transfer.request.fresh:
             return None
         while (idle := self.idle.take(key)) is not None:
             usable = idle.is_connected() and not idle.should_close
-            if usable and not idle.has_unread() and _may_use(transfer, idle):
+            if usable and not idle.has_unread() and (not address or address == idle.peer):
                 self._acquired.add(idle)
                 return aiohttp.connector.Connection(self, key, idle, self._loop)
             idle.close()
@@ -143,15 +143,10 @@ class Connector(aiohttp.TCPConnector):
         return found
 
     async def _addresses(self, host: str, port: int, *args: Any, **options: Any) -> list[ResolveResult]:
-        address = current_transfer().address
+        address = current_transfer().request.address
         if address:
             return [numeric(host, address, port)]
         found = await super()._resolve_host(host, port, *args, **options)
         if address is not None:
             raise AddressUnknown(f"{host} has an address by now")
         return found
-
-
-def _may_use(transfer: Transfer, connection: Connection) -> bool:
-    """Whether a request may be sent to the address of this connection."""
-    return not transfer.address or transfer.address == connection.peer

@@ -75,7 +75,8 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
         case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):
             return RequestError(ErrorKind.CERTIFICATE, _certificate(reason, host))
         case aiohttp.ClientSSLError():
-            return RequestError(ErrorKind.TLS, f"no TLS with {host}: {_tls_reason(error.os_error)}")
+            known = _TLS_WRONG.get(getattr(error.os_error, "reason", None) or "")
+            return RequestError(ErrorKind.TLS, f"no TLS with {host}: {known or _reason(error.os_error)}")
         case aiohttp.ClientConnectorError():
             return _not_connected(error.os_error, host, attempts)
         case aiohttp.ServerDisconnectedError():
@@ -150,10 +151,6 @@ def _certificate(reason: ssl.SSLCertVerificationError, host: str) -> str:
     if words is None:
         words = f"is not valid ({_printable(reason.verify_message).lower()}); {_UNVERIFIED}"
     return f"the certificate of {host} {words}"
-
-
-def _tls_reason(error: OSError) -> str:
-    return _TLS_WRONG.get(getattr(error, "reason", None) or "") or _reason(error)
 
 
 def _reason(error: OSError) -> str:

@@ -100,12 +100,10 @@ class Resolver(AbstractResolver):
         return not self._overrides or literal_address(host) is not None or address_for(host, self._overrides) is None
 
     def cached(self, host: str) -> str | None:
-        """The address that the next request to ``host`` goes to, in text; ``None`` if it must be looked up.
+        """The address that the next request to a limited ``host`` goes to, in text; ``None`` if it must be looked up.
 
-        It is empty for an address that the operator has chosen (``fetch.resolve``), and for a name without an address.
+        It is empty for a name without an address.
         """
-        if not self.is_limited(host):
-            return ""
         if literal_address(host) is not None:
             return host
         found = self._kept(host)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from crawler.fetch.connection import Connection, Transfer, current_transfer
-from crawler.model import Exchange, TlsFacts
+from crawler.model import Exchange, Request, TlsFacts
 
 
 class Tape(Transfer):
@@ -21,8 +21,8 @@ class Tape(Transfer):
 
     is_kept = True
 
-    def __init__(self, *, knows_address: bool) -> None:
-        super().__init__()
+    def __init__(self, request: Request, started_at: float, *, knows_address: bool) -> None:
+        super().__init__(request, started_at)
         self._knows_address = knows_address
         self._address = ""
         self.complete = False  # whether the answer was received to its end, as HTTP delimits it

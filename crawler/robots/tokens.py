@@ -27,16 +27,10 @@ yandex yandexbot yeti youbot zeus zoominfobot zyborg
 COMMON_NAMES = tuple(_NAMES.split())
 
 
-def names_with(token: str) -> list[str]:
-    """The common names that contain ``token``, and are another name."""
-    token = token.lower()
-    return [name for name in COMMON_NAMES if token in name and token != name] if token else []
-
-
 def warning_about(token: str) -> str | None:
     """A sentence on a token that is a part of the names of other robots; None for a token that is not."""
-    names = names_with(token)
-    if not names:
+    names = [name for name in COMMON_NAMES if token.lower() in name and token.lower() != name]
+    if not token or not names:
         return None
     first = ", ".join(names[:3])
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""

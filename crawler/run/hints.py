@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -44,15 +44,8 @@ async def give_hints(store: Store, urls: Iterable[str], kind: HintKind, source: 
 
     now, settings = SystemClock().now(), (await stored_settings(store) or Settings())
     scope, revisit, total = await scope_of(store, settings, now), settings.revisit, HintCounts()
-    for batch in _batches(urls):
-        hints = [Hint(url, kind, now, source) for url in batch]
-        counts = await store.revisits.apply_hints(hints, revisit, now, refusal)
+    hints = [Hint(url, kind, now, source) for url in urls]
+    for start in range(0, len(hints), _AT_ONCE):
+        counts = await store.revisits.apply_hints(hints[start : start + _AT_ONCE], revisit, now, refusal)
         total = total.plus(counts)
     return HintsGiven(total, refused)
-
-
-def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
-    rest = list(urls)
-    while rest:
-        yield rest[:_AT_ONCE]
-        rest = rest[_AT_ONCE:]

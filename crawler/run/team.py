@@ -69,12 +69,6 @@ class _Worker(msgspec.Struct):
         return f"worker{number} (process {self.process.pid})"
 
 
-def _dismiss(process: WorkerProcess, why: RunEnd) -> None:
-    """Let a worker end in order: it waits for ``why`` on its standard input."""
-    with suppress(OSError):  # it has ended
-        process.above.sendall(json.dumps(why.as_json()).encode() + b"\n")
-
-
 class Team:
     """The workers of one command; the live display shows it as :class:`crawler.run.live_display.Watched`."""
 
@@ -134,12 +128,13 @@ class Team:
         return None
 
     def stop(self, why: RunEnd) -> None:
-        """Let all workers end in order. Only the first reason counts."""
+        """Let all workers end in order: they wait for ``why`` on their standard input. Only the first reason counts."""
         if self._stopping is not None:
             return
         self._stopping = why
         for worker in self._workers.values():
-            _dismiss(worker.process, why)
+            with suppress(OSError):  # it has ended
+                worker.process.above.sendall(json.dumps(why.as_json()).encode() + b"\n")
 
     def end_grace(self) -> None:
         """Let all workers cancel their requests in flight: the end of their input says so after a stop."""
@@ -240,7 +235,6 @@ class Team:
             else:
                 worker.report = news
         worker.code = await asyncio.to_thread(worker.process.wait)
-        worker.process.above.close()
         worker.process.above.close()
 
     def _tell_once(self, failure: str) -> None:

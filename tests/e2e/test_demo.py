@@ -27,7 +27,7 @@ def test_the_demonstration(tmp_path: Path) -> None:
     promises = [
         line for line in ended.out.splitlines() if line.lstrip().startswith(tuple("0123456789")) and " × " in line
     ]
-    assert len(promises) >= 8
+    assert len(promises) >= 5  # a line for each site; those below it have the same number
     assert all(line.lstrip().startswith("0 × ") for line in promises)
     connection = sqlite3.connect(tmp_path / "demo.db")
     assert connection.execute("SELECT count(*) > 50 FROM pages").fetchone() == (1,)

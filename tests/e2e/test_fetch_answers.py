@@ -622,7 +622,7 @@ async def test_a_system_without_a_file_is_waited_for(number: int, monkeypatch: p
 
 
 async def test_a_wait_of_the_crawler_does_not_count_against_the_server() -> None:
-    transfer, loop = Transfer(), asyncio.get_running_loop()
+    transfer, loop = Transfer(Request("http://a.test/", Purpose.PAGE, 1)), asyncio.get_running_loop()
     transfer.end_within(60.0)
     async with transfer.in_time():
         assert transfer._limit is not None

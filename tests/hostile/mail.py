@@ -85,7 +85,8 @@ MAILS = (
         "mail-evil-base", "writes on the terminal by its URLBase", _mail("", base=f"http://{EVIL}/"), _UNREADABLE,
     ),
     HostileMail("mail-html", "wraps a report into 100,000 tags of HTML",
-                _mail("<b>" * 100_000 + f"URLBase: {_BASE}<br>", "text/html", base=""), _READ),
+                _mail("<b>" * 100_000 + f"URLBase: {_BASE}<br>", "text/html", "Message-ID: <html@a.test>",
+                      base=""), _READ),
 )  # fmt: skip
 
 

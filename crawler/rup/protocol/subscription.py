@@ -155,14 +155,11 @@ class MailRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenedMail:
-    """A mail and its report.
-
-    ``row.digest`` is the same for copies of a mail, whatever way each of them came.
-    """
+    """A mail that was read. ``row.digest`` is the same for copies of a mail, whatever way each of them came."""
 
     row: MailRow
-    report: Report | None = None  # None if the report is not to be heeded
-    hints: tuple[PageHint, ...] = ()
+    hints: tuple[PageHint, ...] = ()  # empty unless the report is heeded, as its verdict says
+    is_whole: bool = True  # the report was not too long to be read
 
 
 def open_mail(letter: RawMail, sites: Iterable[str]) -> OpenedMail:
@@ -193,7 +190,7 @@ def open_mail(letter: RawMail, sites: Iterable[str]) -> OpenedMail:
         return OpenedMail(replace(row, verdict=MailVerdict(MailCode.UNNUMBERED)))
     hints, refused = hints_of(report)
     row = replace(row, changes=len(hints), refused=refused + report.skipped)
-    return OpenedMail(row, report, hints)
+    return OpenedMail(row, hints, not report.skipped)
 
 
 def hints_of(report: Report) -> tuple[tuple[PageHint, ...], int]:

@@ -331,10 +331,9 @@ class Subscriber:
         """
         heard: dict[str, Heard] = {}
         for mail in mails:
-            if (report := mail.report) is not None:
-                site = split(report.url_base).site
-                received = {report.sequence_number or 0: not report.skipped and site not in beyond}
-                heard[site] = joined(heard.get(site, {}), received)
+            site, number = mail.row.site, mail.row.sequence_number
+            if mail.row.verdict.code is MailCode.TAKEN and site is not None and number is not None:
+                heard[site] = joined(heard.get(site, {}), {number: mail.is_whole and site not in beyond})
         for site, reports in heard.items():
             if not all(reports.values()):
                 self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")

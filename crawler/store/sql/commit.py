@@ -37,7 +37,7 @@ from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, merge_sitemap_facts
 from crawler.store.sql.revisits import seen_from
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.sql.site_rows import claimed_site, refuted_of
+from crawler.store.sql.site_rows import OF_COPY, claimed_site, refuted_of
 from crawler.store.sql.tables import Row
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import pace_of, pace_row
@@ -55,13 +55,12 @@ _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may ha
 _LINK = ("source", "target", "anchor", "rel", "follow")  # tuples: a page has dozens of links, and a mapping costs more
 LinkRow = tuple[int, int, str, str, int]
 
-#: The columns that have the name of a field: of the facts of a page and of the page, and of a robots copy.
+#: The columns of a page that have the name of a field: of its facts, and of the page itself.
 _OF_FACTS = (
     *("charset", "title", "description", "keywords", "canonical_url", "meta_url", "document_state", "note"),
     *("text_sha256", "language"),
 )
 _OF_PAGE = ("status", "content_type", "fetched_at", "body_bytes", "etag", "last_modified")
-_OF_COPY = ("action", "status", "fetched_at", "etag", "last_modified", "failures", "failing_since", "retry_at", "note")
 
 
 class Committer(StoreSection):
@@ -348,7 +347,7 @@ class Committer(StoreSection):
         )
         ids = await self._insert_robots(
             [
-                {name: getattr(copy, name) for name in _OF_COPY}
+                {name: getattr(copy, name) for name in OF_COPY}
                 | {
                     "site_id": news.site_id,
                     "sha256": copy.sha256 if copy.action is RobotsAction.PARSE else None,
@@ -564,14 +563,10 @@ class Committer(StoreSection):
 def _queued(url: dict[str, Any], site: Any) -> Queued:
     """A URL of a claim, from the JSON of ``claimed_sites``."""
     return Queued(
-        id=url["id"],
+        **{name: url[name] for name in ("id", "depth", "attempts", "hops", "due_at")},
         url=site.name + url["path"],
         site_id=site.id,
-        depth=url["depth"],
-        attempts=url["attempts"],
-        hops=url["hops"],
         seed=bool(url["seed"]),
-        due_at=url["due_at"],
         kind=Kind(url["kind"]),
         seen=seen_from(url["seen"]),
         by_domain=bool(url["by_domain"]),

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 5000
 _ALL_SITES = 0
+#: The values of a visit that have the names of its fields.
+_OF_SEEN = ("target", "checked_at", "failures", "hint", "version", "status", "etag", "last_modified")
 _HINTED_DEPTH = 1  # of a URL that only a hint names: as if a seed linked to it
 
 
@@ -53,15 +55,8 @@ def seen_from(row: dict[str, Any] | None) -> Seen | None:
     return Seen(
         state=State(row["state"] or State.FETCHED),
         reason=StoredReason(ReasonCode(row["reason_code"] or ReasonCode.FETCHED), row["reason"] or ""),
-        target=row["target"],
-        checked_at=row["checked_at"],
         habits=Habits(row["changes"], row["watched_s"]),
-        failures=row["failures"],
-        hint=row["hint"],
-        version=row["version"],
-        status=row["status"],
-        etag=row["etag"],
-        last_modified=row["last_modified"],
+        **{name: row[name] for name in _OF_SEEN},
         content=row["content"] or None,
         text=row["text"] or None,
         noindex=bool(row["noindex"]),

@@ -9,6 +9,9 @@ from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Contradiction
 from crawler.store.rows import ClaimedSite, Refuted
 
+#: The columns of a robots copy that have the names of its fields.
+OF_COPY = ("action", "status", "fetched_at", "etag", "last_modified", "failures", "failing_since", "retry_at", "note")
+
 
 def refuted_of(row: Any) -> Refuted:
     """The refuted mirror in a row."""
@@ -42,17 +45,6 @@ def robots_copy(row: Any) -> RobotsCopy | None:
     """The robots copy in a row; ``None`` if it has none."""
     if row.action is None:
         return None
-    return RobotsCopy(
-        action=RobotsAction(row.action),
-        status=row.status,
-        fetched_at=row.fetched_at,
-        expires_at=row.valid_until,
-        body=row.body if row.sha256 else b"",
-        sha256=row.sha256 or b"",
-        etag=row.etag,
-        last_modified=row.last_modified,
-        failures=row.failures,
-        failing_since=row.failing_since,
-        retry_at=row.retry_at,
-        note=row.note,
-    )
+    kept: dict[str, Any] = {name: getattr(row, name) for name in OF_COPY}
+    kept |= {"action": RobotsAction(row.action), "expires_at": row.valid_until}
+    return RobotsCopy(**kept, body=row.body if row.sha256 else b"", sha256=row.sha256 or b"")

@@ -49,7 +49,7 @@ COMMANDS = {
     ("--version",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("run", "--help"): NEVER | PARSERS | STORES | {"rich", "crawler.robots.readings"},
-    ("export", "jsonl", "out.jsonl"): NEVER | PARSERS | {"rich", "crawler.export.wacz"},
+    ("export", "jsonl", "-"): NEVER | PARSERS | {"rich", "crawler.export.wacz"},
     ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"} | RARE,
     ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"} | RARE,
     ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"} | RARE,

@@ -16,6 +16,7 @@ from crawler.fetch.connection import (
     Connection,
     Transfer,
 )
+from crawler.model import Purpose, Request
 
 OK = b"HTTP/1.1 200 OK\r\n"
 INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
@@ -34,7 +35,7 @@ class Peer:
         self.request()
 
     def request(self) -> None:
-        self.transfer = Transfer()
+        self.transfer = Transfer(Request("http://a.test/", Purpose.PAGE, 100_000))
         with self.transfer:
             self.connection.set_response_params(
                 read_until_eof=True,

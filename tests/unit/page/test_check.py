@@ -85,8 +85,8 @@ def test_the_tdmrep_file_of_the_site_counts_unless_the_page_states_it_itself() -
 
 def test_the_licences_of_a_page_are_shown_with_what_they_say() -> None:
     licence = '<rsl><content url="/"><license><prohibits type="usage">search</prohibits></license></content></rsl>'
-    link = '<link rel="license" type="application/rsl+xml" href="/l.xml"><link rel="license" href="/terms.html">'
-    inline = f'<script type="application/rsl+xml">{licence.replace("search", "ai-train")}</script>'
+    link = '<link rel="license" type="Application/RSL+XML" href="/l.xml"><link rel="license" href="/terms.html">'
+    inline = f'<script type="Application/RSL+XML">{licence.replace("search", "ai-train")}</script>'
     headers = [["Link", '</h.xml>; rel="license"; type="application/rsl+xml", </other>; rel=license']]
     case = {"url": "http://a.example/x/", "html": f"<title>t</title>{link}{inline}", "headers": headers}
     stated = check_case({**case, "license": licence})["preferences"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from crawler.engine.messages import pack_answer
-from crawler.engine.page_messages import unpack_answer
 from crawler.model import Headers, PageFacts, Preference, Reading
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import header_facts, unread_page
@@ -78,14 +76,6 @@ def test_a_page_that_could_not_be_parsed_keeps_the_preferences_of_its_headers() 
 
 def test_a_page_without_preferences() -> None:
     assert read("<title>x</title>", ("Content-Type", "text/html"), ("X-Robots-Tag", "noarchive")).preferences == ()
-
-
-def test_preferences_pass_between_the_processes() -> None:
-    facts = read("<meta name=robots content=noai>", ("Content-Usage", "search=y"))
-    answer = unpack_answer(pack_answer(facts))
-    assert answer == facts
-    assert isinstance(answer, PageFacts)
-    assert all(isinstance(one, Preference) for one in answer.preferences)
 
 
 def test_noai_in_the_robots_tag_of_the_sites_robots_txt() -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.robots.tokens import COMMON_NAMES, names_with, warning_about
+from crawler.robots.tokens import COMMON_NAMES, warning_about
 
 
 @pytest.mark.parametrize("token", ["bot", "Bot", "crawler", "google", "web", "spider"])
 def test_a_token_within_other_names_is_warned_about(token: str) -> None:
-    names = names_with(token)
-    assert len(names) > 1
     warning = warning_about(token)
     assert warning is not None
-    assert names[0] in warning
-    assert token in warning
+    first = next(name for name in COMMON_NAMES if token.lower() in name)
+    assert f'"{token}" is a part of the names of other robots ({first}' in warning
 
 
 @pytest.mark.parametrize("token", ["PoliteCrawler", "FigTree", "", "wget"])

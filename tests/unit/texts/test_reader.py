@@ -5,16 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from crawler.engine.messages import pack_answer
-from crawler.engine.text_messages import unpack_content, unpack_text
-from crawler.page.texts import Content, MainText, Section
 from crawler.texts.reader import TextReader, TextUnread
 from tests.command import ROOT
 
-TEXT = MainText("A", "A b", (Section(0, 1, "A", "x"),), "en", content=Content("# A\n\nb", "A\n\nb", ("/x",)))
 #: Programs with which a parser process never ends to read a content, and divides by zero when it reads a text.
 ENDLESS = """
 import crawler.page.content
@@ -27,14 +22,6 @@ BUG = """
 import crawler.page.main_text
 crawler.page.main_text.clean = lambda text: 1 // 0
 """
-
-
-def test_an_answer_is_unpacked() -> None:
-    assert unpack_text(pack_answer(TEXT)) == TEXT
-    assert unpack_content(pack_answer(TEXT.content)) == TEXT.content
-    assert unpack_content(pack_answer(None)) is None
-    with pytest.raises(msgspec.DecodeError):
-        unpack_text(b"\x00")
 
 
 async def test_a_content_beyond_the_bounds_leaves_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
