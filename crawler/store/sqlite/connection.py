@@ -202,17 +202,21 @@ async def _version(db: Database, path: Path) -> int | None:
 async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
     """Make the schema in an empty file, or bring an earlier one to this version's, in one transaction."""
     thread = OnThread(db)
-    async with transaction(thread):
-        version = await _version(thread, path)  # another process may have been faster
-        if version == SCHEMA_VERSION:
-            return
-        if version is None:
-            statements = schema("sqlite")
-        else:
-            dropped = "".join(f"DROP VIEW IF EXISTS {view};\n" for view in own_views())
-            statements = dropped + migration("sqlite", version)
-        for statement in split_script(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
-            await thread.execute(statement)
+
+    async def change() -> None:
+        async with transaction(thread):
+            version = await _version(thread, path)  # another process may have been faster
+            if version == SCHEMA_VERSION:
+                return
+            if version is None:
+                statements = schema("sqlite")
+            else:
+                dropped = "".join(f"DROP VIEW IF EXISTS {view};\n" for view in own_views())
+                statements = dropped + migration("sqlite", version)
+            for statement in split_script(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
+                await thread.execute(statement)
+
+    await thread.run(change)
 
 
 def split_script(sql: str) -> Iterator[str]:
