@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.dates import any_date
+from crawler.dates import any_date, http_date
 
 MIDNIGHT = 1031356800.0  # 2002-09-07T00:00:00Z
 
@@ -37,3 +37,21 @@ def test_dates(text: str, expected: float) -> None:
 )
 def test_no_dates(text: str) -> None:
     assert any_date(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sat, 07 Sep 2002 00:00:00 GMT",
+        "Saturday, 07-Sep-02 00:00:00 GMT",
+        "Sat Sep  7 00:00:00 2002",
+        "07-Sep-2002 00:00:00",
+        "Sat, 07 Sep 2002 00:00:00.000 GMT",
+        "Sö, 07 Sep 2002 00:00:00 GMT",
+        "Sat, 07 Sep 2002 00:00:00 +99999999",
+        "Sat, 07 Sep 2002 00:00:00 -9999999999",
+        '"Sat, 07 Sep 2002 00:00:00 GMT"',
+    ],
+)
+def test_a_time_to_wait_for_is_read_in_every_form_that_servers_write(text: str) -> None:
+    assert http_date(text) == MIDNIGHT
