@@ -7,7 +7,8 @@ They leave two cases open: a time without a zone is read as UTC, a month or year
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 _MAX_CHARS = 64
 _DAY_S = 86_400
@@ -39,12 +40,14 @@ def any_date(text: str) -> float | None:
 
 
 def _time(year: int, month: int, day: int, hour: int, minute: int, second: int, ahead_s: int) -> float | None:
-    """The time that a clock shows which is ahead of UTC. A zone that is ahead or behind by a day is none."""
+    """The time that a clock shows which is ahead of UTC. A zone of a day, or out of the years 1 to 9999, is ignored."""
     try:
-        local = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)  # 60 is a leap second
+        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)  # 60 is a leap second
     except (ValueError, OverflowError):
         return None
-    return local.timestamp() - (ahead_s if abs(ahead_s) < _DAY_S else 0)
+    with suppress(OverflowError):
+        at -= timedelta(seconds=ahead_s if abs(ahead_s) < _DAY_S else 0)
+    return at.timestamp()
 
 
 def _ahead_s(zone: str) -> int:
