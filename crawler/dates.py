@@ -7,9 +7,12 @@ They leave two cases open: a time without a zone is read as UTC, a month or year
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 _MAX_CHARS = 64
+_DAY_S = 86_400
+_FRACTION = re.compile(r"(?<=:\d\d)\.\d+", re.ASCII)  # of a second, which no form of HTTP has
 _W3C = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d{1,12})?)? ?([Zz]|[+-]\d\d:?\d\d)?)?)?)?",
     re.ASCII,
@@ -20,7 +23,9 @@ def http_date(text: str) -> float | None:
     """Parse an HTTP date in any of its three forms, or the date of a mail; None for other text."""
     from email.utils import parsedate_tz  # a large module, which a command without dates does not need
 
-    found = parsedate_tz(text[:_MAX_CHARS]) if text.isascii() else None
+    # The name of the day may be of any language.
+    text = _FRACTION.sub("", text[:_MAX_CHARS].encode("ascii", "replace").decode())
+    found = parsedate_tz(text) or parsedate_tz(f"{text} GMT")
     return None if found is None else _time(*found[:6], found[9] or 0)
 
 
@@ -35,11 +40,14 @@ def any_date(text: str) -> float | None:
 
 
 def _time(year: int, month: int, day: int, hour: int, minute: int, second: int, ahead_s: int) -> float | None:
+    """The time that a clock shows which is ahead of UTC. A zone of a day, or out of the years 1 to 9999, is ignored."""
     try:
-        local = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)  # 60 is a leap second
+        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)  # 60 is a leap second
     except (ValueError, OverflowError):
         return None
-    return local.timestamp() - ahead_s
+    with suppress(OverflowError):
+        at -= timedelta(seconds=ahead_s if abs(ahead_s) < _DAY_S else 0)
+    return at.timestamp()
 
 
 def _ahead_s(zone: str) -> int:

@@ -172,7 +172,8 @@ class Gate:
 
     Invariants, for every request that leaves the process, beside those of the workbench:
 
-    1. No order of the operator that was given more than half a second ago had blocked the site or paused the crawl.
+    1. No order of the operator had blocked the site or paused the crawl, but for orders of the last half second; of a
+       longer time, if the store takes more than a quarter of a second to read them.
     2. The robots copy of its permit was in force.
     3. The lease lasted for longer than a request may take, and the time of the crawl was not over.
     4. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _HOLDS_WITHIN_S = 0.5  # of a pause, a block or a stop: the audit judges by it
-_POLL_EVERY_S = 0.25
+_KNOWN_FOR_S = 0.25  # after a reading, which may take the rest of that time
+_POLL_EVERY_S = 0.2
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
@@ -111,7 +112,7 @@ class OperatorListener:
                 return
             self._read_at = self._context.clock.now()
             self._obey(await self._store.control.orders(self._orders[-1].id if self._orders else 0))
-            self._context.gate.knows_orders(self._read_at + _HOLDS_WITHIN_S, self._listen)
+            self._context.gate.knows_orders(self._context.clock.now() + _KNOWN_FOR_S, self._listen)
 
     def _obey(self, news: Sequence[Order]) -> None:
         """Pauses, blocks and stops hold at once; the rest of each order is queued."""

@@ -193,8 +193,9 @@ def _content(element: Element, namespace: str) -> _Content:
 def _offer(element: Element, namespace: str) -> _Offer:
     offer = _Offer()
     for name, term in _children(element, namespace):
-        # Words are divided by blanks (3.5). Some editors of licences write commas.
-        words = (term.text or "").replace(",", " ").lower().split()
+        # Words are divided by blanks (3.5). Some editors of licences write commas. No element hides a prohibited word.
+        text = " ".join(term.itertext()) if name == "prohibits" else term.text or ""
+        words = text.replace(",", " ").lower().split()
         kind = term.get("type", "usage").strip().lower()
         match name:
             case "payment":

@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
@@ -247,19 +248,20 @@ def _stopped_by_signals(worker: Worker) -> Iterator[list[str]]:
     try:
         yield came
     finally:
-        for each in signals:
-            loop.remove_signal_handler(each)
+        with suppress(ValueError):  # of uvloop, as above
+            for each in signals:
+                loop.remove_signal_handler(each)
 
 
 async def _one(number: int) -> AsyncGenerator[int, None]:
     yield number
 
 
-async def _named_by_driver(clock: SystemClock) -> AsyncGenerator[int, None]:
+async def _named_by_driver(clock: SystemClock, ended: IO[bytes]) -> AsyncGenerator[int, None]:
     """The rounds that a driver on this machine names on the standard input, until its end.
 
     A line has the number of a round, and by how much the clock of the driver is ahead of :func:`crawler.clock.boot_s`:
-    ``clock`` follows it. When the work on the round is over, its number is printed.
+    ``clock`` follows it. When the work on the round is over, its number is written to ``ended``.
     """
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -269,8 +271,7 @@ async def _named_by_driver(clock: SystemClock) -> AsyncGenerator[int, None]:
         clock.follow(now := read_at + float(ahead_s), now, read_at)
         yield int(number)
         with suppress(OSError):  # the driver was killed
-            sys.stdout.write(f"{int(number)}\n")
-            sys.stdout.flush()
+            ended.write(number + b"\n")
 
 
 async def _begun(dataset: Dataset, clock: StorageClock) -> AsyncGenerator[int, None]:
@@ -301,7 +302,9 @@ def work(location: str, number: int | None = None, buckets: Collection[int] | No
 
 def _work_for_driver(location: str) -> int:
     clock = SystemClock()
-    return _run(_work_on(Dataset(Objects(location)), _named_by_driver(clock), clock))
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0) as ended:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a function of the user prints ends no round
+        return _run(_work_on(Dataset(Objects(location)), _named_by_driver(clock, ended), clock))
 
 
 def _run(work: Coroutine[None, None, int]) -> int:

@@ -196,7 +196,8 @@ class _Execution:
         mistakes = list(refusals(settings, seeds.urls, seeds.strata))
         if len(mistakes) > 1:  # else what refuses the run says so
             raise joined(mistakes)
-        if left_out := at_refused_addresses(settings, seeds.urls):
+        left_out = at_refused_addresses(settings, seeds.urls)
+        if left_out and not mistakes:
             tell(f"leaves out {seeds_at_refused_addresses(left_out)}")
         work = self._alone
         if settings.workers.count > 1:

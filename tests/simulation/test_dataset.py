@@ -85,7 +85,7 @@ async def test_what_a_search_needs_is_computed_from_a_dataset_as_from_a_store(fo
     assert of_dataset == of_store
     done, clusters, hits = of_store
     assert len(clusters) > 1
-    assert done[Computed.INDEX]["changed"] == 10
+    assert done[Computed.INDEX].changed == 10
     assert hits[0][:2] == ("", 10)
 
 

@@ -17,7 +17,7 @@ from crawler.engine import operator as operator_module
 from crawler.engine.crawl import Crawl
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
-from crawler.frontier.operator import BLOCKED, Command
+from crawler.frontier.operator import BLOCKED, Command, Order
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
@@ -88,6 +88,30 @@ class Operator:
         """Make a store without seeds, for orders before the first crawl."""
         store = await SqliteStore.open(self.path)
         await store.close()
+
+
+def test_a_store_that_tells_orders_late_holds_up_no_crawl_for_good(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_orders = Control.orders
+
+    async def slowly(control: Control, after: int = 0) -> list[Order]:
+        await asyncio.sleep(0.7)
+        return await read_orders(control, after)
+
+    monkeypatch.setattr(Control, "orders", slowly)
+
+    async def main(clock: VirtualClock) -> tuple[int, float]:
+        web = SimulatedWeb(clock, {"a.test": site(8)})
+        operator, began = Operator(db_path, clock), web_time()
+        async with operator.crawl(web, ["http://a.test/"]) as (run, task):
+            await asyncio.wait([task], timeout=100)
+            run.stop(RunEnd(EndCode.STOPPED))
+        return len(web.log), web_time() - began
+
+    sent, took_s = run_virtual(main)
+    assert sent == 10
+    assert took_s < 3 * 10
 
 
 @pytest.mark.parametrize("reads_every_s", [0.25, 100.0], ids=["in_time", "late"])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from crawler.dates import any_date
+from crawler.clock import exact_time
+from crawler.dates import any_date, http_date
 
 MIDNIGHT = 1031356800.0  # 2002-09-07T00:00:00Z
 
@@ -24,11 +25,13 @@ MIDNIGHT = 1031356800.0  # 2002-09-07T00:00:00Z
         ("Fri, 06 Sep 2002 20:00:00 EDT", MIDNIGHT),
         ("Sat, 07 Sep 2002", MIDNIGHT),
         ("07 Sep 99", 936662400.0),
-        ("0001-01-01T00:00:00+14:00", -62135647200.0),
+        ("0001-01-01T00:00:00+14:00", -62135596800.0),
+        ("9999-12-31T23:59:59-01:00", 253402300799.0),
     ],
 )
 def test_dates(text: str, expected: float) -> None:
     assert any_date(text) == expected
+    assert exact_time(expected)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +40,21 @@ def test_dates(text: str, expected: float) -> None:
 )
 def test_no_dates(text: str) -> None:
     assert any_date(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sat, 07 Sep 2002 00:00:00 GMT",
+        "Saturday, 07-Sep-02 00:00:00 GMT",
+        "Sat Sep  7 00:00:00 2002",
+        "07-Sep-2002 00:00:00",
+        "Sat, 07 Sep 2002 00:00:00.000 GMT",
+        "Sö, 07 Sep 2002 00:00:00 GMT",
+        "Sat, 07 Sep 2002 00:00:00 +99999999",
+        "Sat, 07 Sep 2002 00:00:00 -9999999999",
+        '"Sat, 07 Sep 2002 00:00:00 GMT"',
+    ],
+)
+def test_a_time_to_wait_for_is_read_in_every_form_that_servers_write(text: str) -> None:
+    assert http_date(text) == MIDNIGHT

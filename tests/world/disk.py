@@ -135,7 +135,7 @@ class _DiskConnection(Connection):
                 future.get_loop().call_later(_BUSY_EVERY_S, self._step)
                 return
             self._answer(future, error)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:  # the latter, if the caller has not waited for it
             self._answer(future, error)
         else:
             if disk is None or not disk.is_dead:
@@ -144,7 +144,7 @@ class _DiskConnection(Connection):
     def _answer(self, future: asyncio.Future[Any], result: object) -> None:
         self._queue.popleft()
         if not future.done():
-            if isinstance(result, Exception):
+            if isinstance(result, BaseException):
                 future.set_exception(result)
             else:
                 future.set_result(result)

@@ -342,6 +342,7 @@ def quiet_engine(look_every_s: float) -> Iterator[None]:
     """Let the engine look less often at what costs time here, and do not measure the lag of a loop without one."""
     with (
         mock.patch.object(operator, "_POLL_EVERY_S", look_every_s),
+        mock.patch.object(operator, "_KNOWN_FOR_S", 1.2 * look_every_s),
         mock.patch.object(operator, "_HOLDS_WITHIN_S", 2 * look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
         mock.patch.object(disk_reserve, "_CHECK_EVERY_S", look_every_s),

@@ -24,7 +24,8 @@ S = TypeVar("S", bound="_Writes")
 class Transact(Protocol):
     """Executes ``work`` in one transaction, which is rolled back whole if anything fails in it.
 
-    ``work`` awaits nothing but statements of the transaction.
+    ``work`` awaits nothing but statements of the transaction. SQLite executes it on its own thread: it changes nothing
+    that the event loop reads meanwhile, and reads nothing that the event loop changes.
     """
 
     async def __call__(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...

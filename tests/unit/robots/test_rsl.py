@@ -51,6 +51,7 @@ PAID = '<payment type="training"><amount currency="USD">1</amount></payment>'
     [
         ([prohibits("ai-all")], {TRAIN, INPUT}),
         ([prohibits("all")], set(UsePurpose)),
+        ([prohibits("<b>ai-train</b> <i>search</i>")], {TRAIN, SEARCH}),
         ([permits("all")], set()),
         ([permits("search")], {TRAIN, INPUT, ARCHIVE, RESEARCH}),
         ([permits("search ai-input") + prohibits("ai-train")], {TRAIN, ARCHIVE, RESEARCH}),
