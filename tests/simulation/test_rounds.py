@@ -72,7 +72,7 @@ def test_a_task_whose_news_were_known_leaves_the_store_as_it_is(tmp_path: Path) 
         assert second.parts.keys() == first.parts.keys(), "the offers of the first round gave each bucket a task"
         assert [state.store for state in second.buckets.values()] == [1, 1]
         assert not any(state.has_news for state in second.buckets.values())
-        assert sorted(dataset.objects.keys("stores")) == [part("stores", 1, bucket, "db.zst") for bucket in sorted(first.parts)]
+        assert set(dataset.objects.keys("stores")) == {part("stores", 1, bucket, "db.zst") for bucket in first.parts}
 
     run_virtual(main)
 
