@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -49,7 +49,9 @@ class ParquetFile:
         self._arrow, parquet = load_arrow(extra, what)
         self._kinds = list(columns.values())
         self._schema = self._arrow.schema([(name, _arrow_type(self._arrow, kind)) for name, kind in columns.items()])
-        self._writer = parquet.ParquetWriter(out, self._schema, compression="zstd")
+        # Arrow would look up the file system of a path, which takes longer than a file of few rows.
+        self._own = self._arrow.OSFile(str(out), "wb") if isinstance(out, Path) else None
+        self._writer = parquet.ParquetWriter(self._own or out, self._schema, compression="zstd")
         self._rows: list[Sequence[Any]] = []
         self._rows_bytes = 0
         self._group: list[Any] = []
@@ -63,6 +65,8 @@ class ParquetFile:
             self._end_batch()
             self._end_group()
         self._writer.close()
+        if self._own is not None:
+            self._own.close()
 
     def add(self, values: Sequence[Any], size: int = 0) -> None:
         """Add a row, in the order of the columns. ``size`` is that of its large values, in octets."""
@@ -113,18 +117,20 @@ def _arrow_type(pa: Any, kind: ColumnType) -> Any:
 
 
 def _arrow_array(pa: Any, values: Sequence[Any], type: Any, kind: ColumnType) -> Any:
-    if kind in (ColumnType.TIME, ColumnType.YES):
-        values = [arrow_value(value, kind) for value in values]
+    if (convert := _CONVERT.get(kind)) is not None:
+        values = [None if value is None else convert(value) for value in values]
     return pa.array(values, type)
 
 
 def arrow_value(value: Any, kind: ColumnType) -> Any:
     """The value of a store as Arrow gets it: flags are booleans, and times are in microseconds."""
-    if value is None or kind not in (ColumnType.TIME, ColumnType.YES):
-        return value
-    return bool(value) if kind is ColumnType.YES else _microseconds(value)
+    convert = _CONVERT.get(kind)
+    return value if value is None or convert is None else convert(value)
 
 
 def _microseconds(epoch_s: float) -> int | None:
     """``None`` for a time that 64 bits cannot hold: a site may state any time."""
     return round(epoch_s * 1e6) if abs(epoch_s) < 2**63 / 1e6 else None
+
+
+_CONVERT: dict[ColumnType, Callable[[Any], Any]] = {ColumnType.TIME: _microseconds, ColumnType.YES: bool}

@@ -13,7 +13,7 @@ from crawler.store.statements import load_statements
 from crawler.store.views import VIEWS, ColumnType
 
 if TYPE_CHECKING:
-    from crawler.store.sections import Store
+    from crawler.store.sqlite.store import SqliteStore
 
 SQL = load_statements("crawler.dataset")
 
@@ -51,18 +51,19 @@ def table_file(table: str, path: Path) -> ParquetFile:
 
 
 async def write_table(
-    store: Store, table: str, bucket: Bucket, number: int, parameters: Mapping[str, Any], path: Path
+    store: SqliteStore, table: str, bucket: Bucket, number: int, parameters: Mapping[str, Any], path: Path
 ) -> int:
     """Write rows of a bucket's store in round ``number`` to ``path``; returns how many. None: no file."""
     made = ("is_own", "target_id") if table == "urls" else ()
     view = [name for name in columns_of(table) if name not in made]
     statement = SQL[table].format(columns=", ".join(view))
     used = {name: value for name, value in parameters.items() if f":{name}" in statement}
+    site = view.index("site") if table in _OF_SITES else None
     file: ParquetFile | None = None
-    async with aclosing(store.batches(statement, used)) as batches:
+    async with aclosing(store.batches(statement, used, by_name=False)) as batches:
         with ExitStack() as stack:
             async for rows in batches:
-                own = [row for row in rows if bucket.other_of(row.site) is None] if table in _OF_SITES else rows
+                own = rows if site is None else [row for row in rows if bucket.other_of(row[site]) is None]
                 if own:
                     file = file or stack.enter_context(table_file(table, path))
                     columns = columns_in_dataset(view, own, bucket, number)

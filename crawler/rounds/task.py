@@ -35,7 +35,7 @@ from crawler.store.open import open_working_copy
 from crawler.store.rows import SiteNews, Waiting
 
 if TYPE_CHECKING:
-    from crawler.store.sections import Store
+    from crawler.store.sqlite.store import SqliteStore
 
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
@@ -85,7 +85,7 @@ class BucketTask:
         self._folder = folder / f"{task.bucket:05}"
         self._bucket = Bucket(task.bucket, dataset.head.buckets)
         self._crawl: Crawl | None = None
-        self._store: Store | None = None
+        self._store: SqliteStore | None = None
         self._written_ahead = 0  # the number of the last request that was
         self._ends_at = plan.deadline - min(task.writing_s, (plan.deadline - plan.begins_at) / 2)
         self._usual_s = usual_pause_s(dataset.settings)
@@ -149,7 +149,7 @@ class BucketTask:
         await asyncio.to_thread(self._dataset.objects.create, done_key(self._plan.round, self._task.bucket), content)
         _LOG.info("bucket %d is done: %s", self._task.bucket, end.sentence)
 
-    async def _begin(self, store: Store, pages_per_site: int | None, now: float) -> Any:
+    async def _begin(self, store: SqliteStore, pages_per_site: int | None, now: float) -> Any:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
         head, settings = self._dataset.head, self._dataset.settings
         if (lost := self._task.lost) is not None:
@@ -212,7 +212,7 @@ class BucketTask:
                 await self._clock.sleep(_TRY_AGAIN_S)
             self._kept_pauses |= longer
 
-    async def _take_in(self, store: Store, max_depth: int | None, pages_per_site: int | None) -> None:
+    async def _take_in(self, store: SqliteStore, max_depth: int | None, pages_per_site: int | None) -> None:
         """Store the offers of other buckets."""
         parquet = require("rounds", "a dataset", "pyarrow.parquet")
         for number, key in enumerate(self._task.offers):
@@ -240,7 +240,7 @@ class BucketTask:
         answers = [answer for result in results if result is not None for answer in result.answers]
         return [answer for answer in answers if self._task.bucket in answer.askers]
 
-    async def _write(self, store: Store, terms: Mapping[str, Any], end: RunEnd) -> Done:
+    async def _write(self, store: SqliteStore, terms: Mapping[str, Any], end: RunEnd) -> Done:
         """Write the results and the offers, and delete the offers from the store; returns the result of the task."""
         number, rows = self._plan.round, dict[str, int]()
         for table in _TABLES:

@@ -95,7 +95,7 @@ async def open_store_at(
     return store
 
 
-async def open_working_copy(path: Path, politeness: PolitenessSettings, reconnect_s: float) -> Store:
+async def open_working_copy(path: Path, politeness: PolitenessSettings, reconnect_s: float) -> SqliteStore:
     """Open a file that this task alone knows and may lose, and make a store in a new one."""
     store = await SqliteStore.open(path, politeness, alone=True)
     try:

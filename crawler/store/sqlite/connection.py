@@ -8,7 +8,8 @@ import os
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from shlex import quote
@@ -87,6 +88,8 @@ async def open_database(
     target = read_only_uri(path) if read_only else str(path)
     if not read_only and may_make:
         make_private(path)
+        if alone and not path.stat().st_size:
+            path.write_bytes(_empty_store())
     factory = ReadOnlyConnection if read_only else sqlite3.Connection
     opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None, factory=factory))
     try:
@@ -137,12 +140,12 @@ async def open_with_control(
 
 async def close_reader(db: aiosqlite.Connection) -> None:
     """Close a connection that only reads, and interrupt the statement that it is executing."""
-    closing = asyncio.ensure_future(db.close())
-    while not closing.done():
+    closed = asyncio.ensure_future(db.close())
+    while not closed.done():
         with suppress(ValueError, sqlite3.ProgrammingError):  # closed meanwhile
             await db.interrupt()
-        await asyncio.wait([closing], timeout=_INTERRUPT_EVERY_S)  # a statement may have begun only now
-    await closing
+        await asyncio.wait([closed], timeout=_INTERRUPT_EVERY_S)  # a statement may have begun only now
+    await closed
 
 
 async def close_with_control(db: aiosqlite.Connection, control_db: aiosqlite.Connection) -> None:
@@ -160,9 +163,13 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
         return list(await db.execute_fetchall(sql, parameters))
 
 
-async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
+async def batches_of(
+    db: aiosqlite.Connection, sql: str, parameters: Parameters, *, by_name: bool
+) -> AsyncGenerator[list[Any], None]:
     """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
     cursor = await db.execute(sql, cast(Any, parameters))
+    if not by_name:
+        cursor.row_factory = None
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
             yield list(batch)
@@ -197,6 +204,14 @@ async def _version(db: Database, path: Path) -> int | None:
     (version,) = await db.execute_fetchall("SELECT user_version FROM pragma_user_version")
     tables = {row.name for row in await db.execute_fetchall("SELECT name FROM sqlite_master")}
     return version_in(str(path), tables, version.user_version)
+
+
+@cache
+def _empty_store() -> bytes:
+    """The file of a new store: SQLite takes long to execute the schema, and a worker of rounds makes many stores."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(f"{_PRAGMAS}{schema('sqlite')};\nPRAGMA user_version = {SCHEMA_VERSION};")
+        return db.serialize()
 
 
 async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:

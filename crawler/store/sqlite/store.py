@@ -138,8 +138,12 @@ class SqliteStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return interrupting(self._db, seconds)
 
-    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
-        async with read_errors(self._path), aclosing(batches_of(self._db, sql, parameters)) as found:
+    async def batches(
+        self, sql: str, parameters: Parameters = (), *, by_name: bool = True
+    ) -> AsyncGenerator[list[Any], None]:
+        """Without ``by_name``, rows are tuples, which are made in half the time."""
+        batches = batches_of(self._db, sql, parameters, by_name=by_name)
+        async with read_errors(self._path), aclosing(batches) as found:
             async for batch in found:
                 yield batch
 
