@@ -247,9 +247,10 @@ class Real:
         self.dataset = commands._dataset(str(self.data), tuple(self._seeds), config, {})
 
     def start(self, *arguments: object, modules: Path | None = None) -> subprocess.Popen[str]:
-        """Start Python; it also finds the modules of a folder."""
+        """Start Python, which finds the modules of a folder too, and is killed if this process is."""
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, filter(None, (modules, ROOT))))}
-        command, quiet = [sys.executable, *map(str, arguments)], subprocess.DEVNULL
+        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, *map(str, arguments)]
+        quiet = subprocess.DEVNULL
         return subprocess.Popen(command, env=environment, stdout=quiet, stderr=subprocess.PIPE, text=True)
 
     def judged(self, driver: subprocess.Popen[str]) -> list[str]:

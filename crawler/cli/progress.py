@@ -43,10 +43,11 @@ def progress_line(what: str) -> Iterator[Say]:
 
         def say(what: str, done: int = 0, total: int | None = None) -> None:
             nonlocal unit
-            if what != unit:  # another kind of work has another speed
+            is_new = what != unit
+            if is_new and total is not None:  # another kind of work has another speed
                 progress.reset(line)
-                unit = what if total is not None else unit
+                unit = what
             text = what if total is None else f"{done:,} of {total:,} {what}"
-            progress.update(line, description=text, completed=done, total=total)
+            progress.update(line, description=text, completed=done, total=total, refresh=is_new)
 
         yield say

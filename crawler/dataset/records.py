@@ -121,6 +121,7 @@ class Done(msgspec.Struct, frozen=True):
     asks: list[Ask] = []
     answers: list[Answer] = []
     writing_s: float = 0.0
+    is_unchanged: bool = False  # the store and the tables of the last task count, and ``states`` are left out
 
 
 class BucketState(msgspec.Struct, frozen=True):

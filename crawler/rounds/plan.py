@@ -121,7 +121,10 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
         _write_lost(dataset, number, ahead, folder)
     after = dict(before)
     for bucket, result in done.items():
-        after[bucket] = BucketState(number, result.ready_at, [], result.states, writing_s=result.writing_s)
+        if result.is_unchanged:
+            after[bucket] = msgspec.structs.replace(before[bucket], offers=[], answers=[])
+        else:
+            after[bucket] = BucketState(number, result.ready_at, [], result.states, writing_s=result.writing_s)
     for bucket in lost:
         state = before[bucket]
         over_at = plan.deadline + DIFFER_S + longest_s(dataset.settings)

@@ -59,6 +59,8 @@ class BucketTask:
     4. An address is asked by the one task of the round that has taken it.
     5. The task stops so long before the deadline as it has last needed to write its results. So the next round does
        not wait for a very large site.
+    6. A task that gets no news, and can ask nobody before the deadline, writes nothing but that: most URLs that other
+       buckets offer are known.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class BucketTask:
         self._kept_parts = 0
         self._permissions = set[tuple[str, int]]()  # robots.txt that other buckets need for sitemaps
         self._end: RunEnd | None = None
-        self._is_writing = False
+        self._writing_since: float | None = None
         self._others_have_addresses = False
 
     async def run(self) -> None:
@@ -120,34 +122,49 @@ class BucketTask:
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, rarer=_RARER)
-            crawl = Crawl(inputs)
+            crawl, known = Crawl(inputs), store.changes
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
             await wait_for(self._task.asks, store, crawl.outbox)
             await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
-            if self._end is not None:
-                crawl.stop(self._end)
-            self._crawl, self._store = crawl, store
-            end = await crawl.run()
-            self._crawl = None
-            self._is_writing = True
-            await self.say_writing()
-            began_writing = self._clock.now()
-            if not crawl.stopped:
-                await finish_crawl(crawl.progress, store, self._clock)
-            if self._others_have_addresses:
-                await store.end_address_waits(began_writing)
-                await store.prepare(settings.limits.max_pages_per_site)
-            await store.end_run(end, self._clock.now())
-            done = await self._write(store, terms, end)
+            if store.changes == known and not await self._has_work(store):
+                done = Done(self._task.bucket, dict.fromkeys(_TABLES, 0), {}, None, "", is_unchanged=True)
+            else:
+                done = await self._crawl_and_write(crawl, store, terms, settings.limits.max_pages_per_site)
         finally:
             self._crawl = self._store = None
             await store.leave(self._clock.now())
             await store.close()
-        await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
-        done = msgspec.structs.replace(done, writing_s=self._clock.now() - began_writing)
+        if self._writing_since is not None:
+            await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
+            done = msgspec.structs.replace(done, writing_s=self._clock.now() - self._writing_since)
         content = msgspec.json.encode(done)
         await asyncio.to_thread(self._dataset.objects.create, done_key(self._plan.round, self._task.bucket), content)
-        _LOG.info("bucket %d is done: %s", self._task.bucket, end.sentence)
+        _LOG.info("bucket %d is done: %s", self._task.bucket, done.ended or "no news")
+
+    async def _has_work(self, store: SqliteStore) -> bool:
+        """Whether there is something to do beside the news of other buckets, or because a task was lost."""
+        if not self._task.store or self._task.lost is not None or self._task.asks:
+            return True
+        ready = await store.next_ready()
+        return ready is not None and ready.until < self._plan.deadline
+
+    async def _crawl_and_write(
+        self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any], pages_per_site: int | None
+    ) -> Done:
+        if self._end is not None:
+            crawl.stop(self._end)
+        self._crawl, self._store = crawl, store
+        end = await crawl.run()
+        self._crawl = None
+        self._writing_since = began_writing = self._clock.now()
+        await self.say_writing()
+        if not crawl.stopped:
+            await finish_crawl(crawl.progress, store, self._clock)
+        if self._others_have_addresses:
+            await store.end_address_waits(began_writing)
+            await store.prepare(pages_per_site)
+        await store.end_run(end, self._clock.now())
+        return await self._write(store, terms, end)
 
     async def _begin(self, store: SqliteStore, pages_per_site: int | None, now: float) -> Any:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
@@ -269,7 +286,7 @@ class BucketTask:
 
     async def say_writing(self) -> None:
         """Say that nothing is sent any more and results are being written, if so."""
-        if self._is_writing:
+        if self._writing_since is not None:
             await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket)
 
     def remove_files(self) -> None:

@@ -59,6 +59,24 @@ def test_an_address_that_nobody_knew_is_asked_by_one_task_at_a_time(tmp_path: Pa
     run_virtual(main)
 
 
+def test_a_task_whose_news_were_known_leaves_the_store_as_it_is(tmp_path: Path) -> None:
+    hosts = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> None:
+        links = "".join(f"<a href='http://{host}/'>{host}</a>" for host in hosts)
+        site: Site = {"/robots.txt": plain(""), "/": Page(links)}
+        crawler = Crawler(clock, SimulatedWeb(clock, dict.fromkeys(hosts, site)), tmp_path)
+        dataset = crawler.make([f"http://{host}/" for host in hosts])
+        assert (await crawler.crawl()).code is EndCode.DONE
+        first, second = dataset.manifests()
+        assert second.parts.keys() == first.parts.keys(), "the offers of the first round gave each bucket a task"
+        assert [state.store for state in second.buckets.values()] == [1, 1]
+        assert not any(state.has_news for state in second.buckets.values())
+        assert set(dataset.objects.keys("stores")) == {part("stores", 1, bucket, "db.zst") for bucket in first.parts}
+
+    run_virtual(main)
+
+
 def test_a_task_stops_so_early_that_its_results_are_written_at_the_deadline(tmp_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         (host,) = hosts_of_buckets(1)
