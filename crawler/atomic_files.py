@@ -94,6 +94,8 @@ class AtomicFiles:
                 self._publish()
         except OSError as failure:
             error = failure
+            if not self._writes_files():  # but to standard output, of which the command tells, or to the caller's
+                raise
             raise self._usage_error(failure) from None
         finally:
             if error is not None:
@@ -132,8 +134,7 @@ class AtomicFiles:
     def _usage_error(self, error: OSError) -> UsageError:
         places = [folder.place for folder in self._folders]
         places += [file.place for file in self._files if file.place is not None]
-        where = places[-1] if places else "standard output"
-        return UsageError(f"{where}: cannot be written: {error.strerror or error}")
+        return UsageError(f"{places[-1]}: cannot be written: {error.strerror or error}")
 
 
 def _open(place: Path) -> AtomicFile:

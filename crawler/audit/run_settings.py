@@ -32,6 +32,7 @@ def described_settings(run: RunRecord) -> Iterator[tuple[str, str]]:
         f"the longest of {seconds(pauses.delay_s)}, {pauses.slow_factor:g} × the time of the last answer {most} and "
         f"the site's Crawl-delay{cap}; as many times as long while answers took at least twice as long as usual {most}",
     )
+    yield "At one address", f"{many(pauses.per_address, 'request')} in flight at most"
     yield "After 429 or 503", f"{seconds(pauses.backoff_first_s)} at least, and as long as Retry-After said"
     if pauses.hours:
         yield "Hours", ", ".join(pauses.hours)

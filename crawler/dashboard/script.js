@@ -186,7 +186,7 @@ const sites = (seen) => {
     const left = site.until - seen.at;
     const ended = seen.run?.state === "ended";
     const held = (ended || seen.paused_since != null) && left <= 0;
-    const waits = site.at_limit ? "a higher limit on pages, or the draw of the sample" : held && ended ? "the next run" : held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
+    const waits = site.at_limit ? site.waits_for : held && ended ? "the next run" : held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
     const until = site.at_limit ? "" : left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : held ? "" : "now";
     const texts = [waits, until, site.queued >= 1000 ? "1,000 or more" : count(site.queued), count(site.fetched), site.robots ?? "not requested", span(site.pause_s)];
     texts.forEach((text, n) => (row.cells[n + 1].textContent = fit(text)));

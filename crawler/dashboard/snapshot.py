@@ -163,6 +163,9 @@ class SnapshotReader:
         found: dict[str, dict[str, Any]] = {}
         settings = await stored_settings(self._store) or Settings()
         has_all_pages = await page_limit_reached(self._store, settings)
+        no_more = "a higher limit on pages"
+        if settings.sample.size is not None:
+            no_more += ", or the draw of the sample"
         bounds = {
             "now": now,
             "most_queued": _MAX_QUEUED,
@@ -185,7 +188,7 @@ class SnapshotReader:
                         None if problem is None else row["robots"],
                         failing_since,
                     )
-                    row["waits_for"] = describe_wait(wait, settings.robots, now)
+                    row["waits_for"] = no_more if row["at_limit"] else describe_wait(wait, settings.robots, now)
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["at_limit"], row["until"]))
 

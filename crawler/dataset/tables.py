@@ -13,7 +13,7 @@ from crawler.store.statements import load_statements
 from crawler.store.views import VIEWS, ColumnType
 
 if TYPE_CHECKING:
-    from crawler.store.sqlite.store import SqliteStore
+    from crawler.store.sections import SqliteStore
 
 SQL = load_statements("crawler.dataset")
 

@@ -33,7 +33,7 @@ from crawler.report.charts import STATES
 from crawler.report.gather import Facts
 from crawler.robots.mirrors import Contradiction
 from crawler.sampling import load
-from crawler.store.location import db_argument
+from crawler.store.location import db_argument, names_dataset
 from crawler.version import VERSION
 
 _FOLDER = files("crawler.report")
@@ -126,6 +126,7 @@ def _environment() -> Environment:
         describe_outcomes=describe_outcomes,
         ended=lambda run: end_of(run._asdict()) or "no end recorded: the run is under way, or was killed",
         many=many,
+        names_dataset=names_dataset,
         remedy=remedy,
         robots_meanings=_robots_meanings,
         runs_by_settings=_runs_by_settings,

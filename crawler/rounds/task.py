@@ -35,7 +35,7 @@ from crawler.store.open import open_working_copy
 from crawler.store.rows import SiteNews, Waiting
 
 if TYPE_CHECKING:
-    from crawler.store.sqlite.store import SqliteStore
+    from crawler.store.sections import SqliteStore
 
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000

@@ -100,13 +100,14 @@ def require_no_dataset(db: str) -> None:
     if names_dataset(db):
         raise UsageError(
             f"{shown(db)} is a dataset of `crawler rounds`: `crawler status`, `why`, `audit`, `report`, `rank`, "
-            "`duplicates`, `index`, `search`, `sample` and `export` read it, and this command needs a store"
+            "`duplicates`, `index`, `refresh-search`, `search`, `sample` and `export` read it, and this command needs "
+            "a store"
         )
 
 
 def store_name(db: str) -> str:
     """The name of a store in a report: a file without its folders."""
-    return shown(db) if is_url(db) else Path(db).name
+    return shown(db) if is_url(db) or names_dataset(db) else Path(db).name
 
 
 def require_postgres(url: str) -> None:

@@ -28,6 +28,18 @@ def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+class _Closed(io.BytesIO):
+    """A pipe that nobody reads any more."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+def test_a_pipe_that_nobody_reads_any_more_is_no_mistake_of_the_user() -> None:
+    with pytest.raises(BrokenPipeError), AtomicFiles() as files:
+        files.open(_Closed()).file.write(b"new")
+
+
 @pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, asyncio.CancelledError])
 def test_a_failure_leaves_the_previous_file(tmp_path: Path, failure: type[BaseException]) -> None:
     out = tmp_path / "out"
