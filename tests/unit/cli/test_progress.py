@@ -27,7 +27,7 @@ def test_counts_and_the_step_at_work_are_shown_on_a_terminal(monkeypatch: pytest
         say("writing")
         terminal.print("above")
     assert "3 of 1,000 requests judged" in shown.getvalue()
-    assert "writing 0:01:00" in shown.getvalue()
+    assert "writing \x1b[33m0:01:00" in shown.getvalue()
 
 
 def test_nothing_is_shown_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
