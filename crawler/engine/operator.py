@@ -110,8 +110,9 @@ class OperatorListener:
         async with self._reading:
             if self._read_at >= wanted_at:
                 return
-            self._read_at = self._context.clock.now()
+            began_at = self._context.clock.now()
             self._obey(await self._store.control.orders(self._orders[-1].id if self._orders else 0))
+            self._read_at = began_at  # not before: a reading that was cancelled has told nothing
             self._context.gate.knows_orders(self._context.clock.now() + _KNOWN_FOR_S, self._listen)
 
     def _obey(self, news: Sequence[Order]) -> None:
