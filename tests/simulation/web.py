@@ -91,9 +91,10 @@ class SimulatedWeb:
     async def look_up(self, host: str) -> str:
         """The address of a host, after a while."""
         if host not in self._looked_up:
-            if host not in self._looking:
-                self._looking[host] = asyncio.create_task(asyncio.sleep(self._look_up_s(host)))
-            await asyncio.shield(self._looking[host])
+            task = self._looking.get(host)
+            if task is None or task.cancelled():  # it ended with a process that was killed
+                task = self._looking[host] = asyncio.create_task(asyncio.sleep(self._look_up_s(host)))
+            await asyncio.shield(task)
             self._looked_up.add(host)
         return self._addresses(host)
 
