@@ -200,7 +200,7 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._orders_known_until = math.inf  # without an operator
-        self._read_orders: Callable[[], Awaitable[None]] = self._lease.renewed  # not called before :meth:`knows_orders`
+        self._read_orders: Callable[[], Awaitable[None]]  # set by :meth:`knows_orders`, as that time is
 
     @property
     def look_ups(self) -> str:
@@ -224,7 +224,7 @@ class Gate:
         self._wake(self._clock.now())
 
     def knows_orders(self, until: float, read_more: Callable[[], Awaitable[None]]) -> None:
-        """The orders that bind requests before ``until`` (seconds since the epoch) hold. ``read_more`` reads others."""
+        """All orders that bind requests before ``until`` (epoch seconds) hold now. ``read_more`` reads later ones."""
         self._orders_known_until, self._read_orders = until, read_more
 
     async def wait_while_open(self, waiting: Awaitable[T]) -> T:
@@ -330,8 +330,7 @@ class Gate:
             if now >= permit.valid_until:
                 return None
             waits = partial(self._body_waits, permit.group)
-            of_now = {"address": address, "group": permit.group, "fresh": fresh, "body_waits": waits}
-            sent = msgspec.structs.replace(request, **of_now)
+            sent = msgspec.structs.replace(request, address=address, group=permit.group, fresh=fresh, body_waits=waits)
             answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from crawler.engine.crawl import Crawl
     from crawler.store.sections import Store
 
-_HOLDS_WITHIN_S = 0.5  # of a pause, a block or a stop: the audit judges by it
-_KNOWN_FOR_S = 0.25  # after a reading, which may take the rest of that time
+#: The time within which a pause, a block or a stop holds, in seconds: the audit judges by it.
+_HOLDS_WITHIN_S = 0.5
+#: How long after a reading requests rely on it, in seconds. The reading itself may take the rest of the time above.
+_KNOWN_FOR_S = 0.25
 _POLL_EVERY_S = 0.2
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
@@ -38,8 +40,8 @@ class OperatorListener:
     """Carries out the orders of the operator while a crawl runs.
 
     Four tasks each do one thing, because a large block takes long, and so may a commit that the store is busy with:
-    reading orders waits for neither. Pauses, blocks and stops hold from the moment when an order is read. The gate has
-    orders read before a request if it is too late since they were read, as on a late event loop.
+    reading orders waits for neither. Pauses, blocks and stops hold from the moment when an order is read. If the last
+    reading is too old when a request is about to be sent, as on a late event loop, the gate first has orders read.
 
     Invariants: orders are carried out one after the other, in the order of their numbers. An order is noted as done
     after its last transaction. If the process is killed before, the next run carries it out again.

@@ -41,7 +41,10 @@ unpack_content: Callable[[bytes], Content | str | None] = msgspec.msgpack.Decode
 def load_reader(kind: type[TextQuestion], content_type: str) -> None:
     """Load the libraries that answer questions of a kind, which takes longer than to read one document."""
     question = kind(MAX_CPU_S, "", None, content_type, b"")
-    read_content(question) if isinstance(question, ContentQuestion) else read_text(question)
+    if isinstance(question, ContentQuestion):
+        read_content(question)
+    else:
+        read_text(question)
 
 
 def read_text(question: TextQuestion) -> MainText:

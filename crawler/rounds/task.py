@@ -57,10 +57,10 @@ class BucketTask:
        usual pause after the last request that a lost task can have sent; so its next task knows every pause that
        lasts beyond that.
     4. An address is asked by the one task of the round that has taken it.
-    5. The task stops so long before the deadline as it has last needed to write its results. So the next round does
-       not wait for a very large site.
-    6. A task that gets no news, and can ask nobody before the deadline, writes nothing but that: most URLs that other
-       buckets offer are known.
+    5. The task stops before the deadline, by the time that the last task of the bucket took to write its results. So
+       the next round does not wait for a very large site.
+    6. A task that gets no news from other buckets, and can ask no site before the deadline, writes only that nothing
+       has changed. Most URLs that other buckets offer are known.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
 
 from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, requiring
@@ -13,6 +14,8 @@ from crawler.store.location import is_url, require_no_dataset, require_no_passwo
 from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
 from crawler.store.sqlite.store import SqliteStore
+
+S = TypeVar("S", bound=Store)
 
 
 def _path(db: str) -> Path:
@@ -84,21 +87,19 @@ async def open_store_at(
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
         store = await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=for_worker)
-    try:
-        if not to_copy_into:
-            await store.require_whole()
-        await store.open_bucket()
-        await store.bodies.open(reconnect_s)
-    except BaseException:
-        await store.close()
-        raise
-    return store
+    return await _prepared(store, reconnect_s, may_be_incomplete=to_copy_into)
 
 
 async def open_working_copy(path: Path, politeness: PolitenessSettings, reconnect_s: float) -> SqliteStore:
     """Open a file that this task alone knows and may lose, and make a store in a new one."""
-    store = await SqliteStore.open(path, politeness, alone=True)
+    return await _prepared(await SqliteStore.open(path, politeness, alone=True), reconnect_s, may_be_incomplete=True)
+
+
+async def _prepared(store: S, reconnect_s: float, *, may_be_incomplete: bool) -> S:
+    """Prepare an open store for use, and return it. Close it if that fails."""
     try:
+        if not may_be_incomplete:
+            await store.require_whole()
         await store.open_bucket()
         await store.bodies.open(reconnect_s)
     except BaseException:

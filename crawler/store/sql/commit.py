@@ -57,8 +57,16 @@ LinkRow = tuple[int, int, str, str, int]
 
 #: The columns of a page that have the name of a field: of its facts, and of the page itself.
 _OF_FACTS = (
-    *("charset", "title", "description", "keywords", "canonical_url", "meta_url", "document_state", "note"),
-    *("text_sha256", "language"),
+    "charset",
+    "title",
+    "description",
+    "keywords",
+    "canonical_url",
+    "meta_url",
+    "document_state",
+    "note",
+    "text_sha256",
+    "language",
 )
 _OF_PAGE = ("status", "content_type", "fetched_at", "body_bytes", "etag", "last_modified")
 

@@ -105,8 +105,16 @@ class Store(ABC):
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
         self._access = access = Access(
-            *(self.name, self._read, self._control_read, self._transact, self._writing, self._retry),
-            *(self._sql, self._offers, self._workers, RevisitRows(self._sql, self._offers)),
+            name=self.name,
+            read=self._read,
+            control_read=self._control_read,
+            transact=self._transact,
+            writing=self._writing,
+            retry=self._retry,
+            sql=self._sql,
+            offers=self._offers,
+            workers=self._workers,
+            revisits=RevisitRows(self._sql, self._offers),
         )
         self._revisits = access.revisits
         self.bodies = Bodies(access)
@@ -802,13 +810,13 @@ class Store(ABC):
             await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
         await self._sql.execute("pause_all_groups", over_at=over_at)
 
+    @in_transaction
     async def end_address_waits(self, now: float) -> None:
         """Nothing is asked any more at the addresses that groups wait for: they wait for their own pauses only.
 
         :meth:`prepare` must follow.
         """
-        async with self._writing():
-            await self._sql.execute("end_address_waits", now=now)
+        await self._sql.execute("end_address_waits", now=now)
 
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""
