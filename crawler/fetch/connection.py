@@ -29,8 +29,8 @@ import math
 import re
 import select
 import ssl
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
@@ -85,8 +85,11 @@ class Transfer:
 
     is_kept = False  # whether these octets are kept, beside the body
 
-    def __init__(self, request: Request, started_at: float = 0.0) -> None:
-        """``started_at`` is in seconds since the epoch."""
+    def __init__(self, request: Request, started_at: float = 0.0, ends_at: float = math.inf) -> None:
+        """``started_at`` is in seconds since the epoch.
+
+        The answer must be complete at ``ends_at``, by the clock of the event loop.
+        """
         self.request = request
         self.started_at = started_at
         self.attempts = Attempts()
@@ -98,30 +101,38 @@ class Transfer:
         self.received = 0  # octets, after TLS
         self.reads = 0  # in which these came
         self.loop_s = 0.0  # of the event loop, for these
-        self._ends_at = math.inf  # when the answer must be complete, by the clock of the event loop
-        self._limit: asyncio.Timeout | None = None  # of what is awaited now
+        self._ends_at = ends_at
+        self._own_wait_since = math.inf  # by the same clock
+        self._connecting: asyncio.Timeout | None = None
 
-    def end_within(self, seconds: float) -> None:
-        """The answer must be complete in so many seconds."""
-        self._ends_at = asyncio.get_running_loop().time() + seconds
+    def left_s(self, now: float) -> float:
+        """The seconds that are left for the answer at ``now``, by the clock of the event loop."""
+        return self._ends_at - min(now, self._own_wait_since)
 
-    def in_time(self) -> asyncio.Timeout:
-        """A context that is cancelled when the answer must be complete, and then raises :class:`TimeoutError`."""
-        self._limit = asyncio.timeout_at(self._ends_at)
-        return self._limit
+    @asynccontextmanager
+    async def connecting(self) -> AsyncIterator[None]:
+        """The context in which a connection is made. Raises :class:`TimeoutError` when the answer must be complete.
+
+        From then on, the connection itself looks at the time.
+        """
+        async with asyncio.timeout_at(self._ends_at) as self._connecting:
+            yield
+        self._connecting = None
 
     @contextmanager
     def own_wait(self) -> Iterator[None]:
-        """A context, inside :meth:`in_time`, in which the crawler lets the server wait: the answer gets longer."""
-        loop, limit = asyncio.get_running_loop(), self._limit
-        assert limit is not None, "the context is inside in_time"
-        began = loop.time()
-        limit.reschedule(None)
+        """A context in which the crawler lets the server wait: the answer has so much more time."""
+        loop, connecting = asyncio.get_running_loop(), self._connecting
+        self._own_wait_since = loop.time()
+        if connecting is not None:
+            connecting.reschedule(None)
         try:
             yield
         finally:
-            self._ends_at += loop.time() - began
-            limit.reschedule(self._ends_at)
+            self._ends_at += loop.time() - self._own_wait_since
+            self._own_wait_since = math.inf
+            if connecting is not None:
+                connecting.reschedule(self._ends_at)
 
     def __enter__(self) -> None:
         self._token = _current.set(self)
@@ -260,6 +271,11 @@ class Connection(ResponseHandler):
         if not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Read on after a pause. The library calls this without a pause too, for each piece of a body that is taken."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def _resume_transport_reading(self) -> None:
         if self._rest is None:
             super()._resume_transport_reading()
@@ -280,21 +296,35 @@ class Connection(ResponseHandler):
         """Begin the wait for data anew. The library would replace the timer each time; here it looks when it rings."""
         self._waits_longer = False
         self._waits_since = self._loop.time()
-        if self._read_timeout_handle is None and self._read_timeout:
-            self._read_timeout_handle = self._loop.call_later(self._read_timeout, self._on_read_timeout)
+        if self._read_timeout_handle is None:
+            self._look_later(self._waits_since)
+
+    def _look_later(self, now: float) -> None:
+        """Set the timer to the time at which the wait for data, or that for the whole answer, is over."""
+        left_s = self._waits_since + (self._read_timeout or math.inf) - now
+        if self._transfer is not None:
+            left_s = min(left_s, self._transfer.left_s(now))
+        self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
 
     def _drop_timeout(self) -> None:
         """Wait for no data. The timer stays for the next request of the connection, which is likely to come soon."""
         self._waits_since = math.inf
 
     def _on_read_timeout(self) -> None:
-        """End the wait for data, or continue it once for as long as the own loop is late, as :class:`PatientTimer`."""
+        """End the request if it has waited for too long, for data or for the whole answer; else look again later.
+
+        The wait for data is continued once for as long as the own loop is late, as by :class:`PatientTimer`.
+        """
+        self._read_timeout_handle = None
         if self._waits_since == math.inf:
-            self._read_timeout_handle = None
             return
-        left_s = self._waits_since + (self._read_timeout or 0.0) - self._loop.time()
-        if left_s > 0 and not self._waits_longer:  # data have come meanwhile
-            self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
+        now = self._loop.time()
+        if self._transfer is not None and self._transfer.left_s(now) <= 0:
+            self.set_exception(TimeoutError())
+            return
+        silent_s = now - self._waits_since
+        if silent_s < (self._read_timeout or math.inf) and not self._waits_longer:  # data have come meanwhile
+            self._look_later(now)
             return
         lag_s = 0.0 if self._waits_longer else self._lag_now_s()
         if lag_s > 0:
