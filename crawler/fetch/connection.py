@@ -42,7 +42,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
-from crawler.fetch.time_limit import LagNow, PatientTimer, no_lag
+from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import facts_of, keep_session
 from crawler.model import Request, TlsFacts
 from crawler.reasons import ErrorKind, RequestError
@@ -185,13 +185,12 @@ class Connection(ResponseHandler):
         self._lag_now_s = lag_now_s
         self._poll: select.poll | None = None
         self._waits_since = math.inf  # for data, by the clock of the loop
-        self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
         self._head_bytes = 0
         self._interim = 0
         self._edge = b""  # the last octets of an incomplete header section
-        self._head_timer: PatientTimer | None = None
+        self._head_since = math.inf  # when the first octets of an incomplete header section came
         self._rest: asyncio.TimerHandle | None = None  # until reading goes on
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -223,7 +222,7 @@ class Connection(ResponseHandler):
         self.group = self._transfer.request.group
         self._answer = None
         self._head_bytes = self._interim = 0
-        self._edge = b""
+        self._edge, self._head_since = b"", math.inf
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
@@ -294,42 +293,36 @@ class Connection(ResponseHandler):
 
     def _reschedule_timeout(self) -> None:
         """Begin the wait for data anew. The library would replace the timer each time; here it looks when it rings."""
-        self._waits_longer = False
         self._waits_since = self._loop.time()
         if self._read_timeout_handle is None:
-            self._look_later(self._waits_since)
-
-    def _look_later(self, now: float) -> None:
-        """Set the timer to the time at which the wait for data, or that for the whole answer, is over."""
-        left_s = self._waits_since + (self._read_timeout or math.inf) - now
-        if self._transfer is not None:
-            left_s = min(left_s, self._transfer.left_s(now))
-        self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
+            self._on_read_timeout()
 
     def _drop_timeout(self) -> None:
         """Wait for no data. The timer stays for the next request of the connection, which is likely to come soon."""
         self._waits_since = math.inf
 
-    def _on_read_timeout(self) -> None:
-        """End the request if it has waited for too long, for data or for the whole answer; else look again later.
+    def _on_read_timeout(self, *, is_patient: bool = True) -> None:
+        """End the request if one of its limits is over, and set the timer to the first of them otherwise.
 
-        The wait for data is continued once for as long as the own loop is late, as by :class:`PatientTimer`.
+        If the own loop is late, data may have arrived long before: the timer rings once more after the lag.
         """
         self._read_timeout_handle = None
         if self._waits_since == math.inf:
             return
         now = self._loop.time()
-        if self._transfer is not None and self._transfer.left_s(now) <= 0:
+        whole_s = math.inf if self._transfer is None else self._transfer.left_s(now)
+        silent_s = self._waits_since + (self._read_timeout or math.inf) - now
+        head_s = self._head_since + MAX_HEAD_S - now
+        left_s = min(whole_s, silent_s, head_s)
+        if left_s > 0:
+            self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
+        elif whole_s <= 0:
             self.set_exception(TimeoutError())
-            return
-        silent_s = now - self._waits_since
-        if silent_s < (self._read_timeout or math.inf) and not self._waits_longer:  # data have come meanwhile
-            self._look_later(now)
-            return
-        lag_s = 0.0 if self._waits_longer else self._lag_now_s()
-        if lag_s > 0:
-            self._waits_longer = True
-            self._read_timeout_handle = self._loop.call_later(lag_s, self._on_read_timeout)
+        elif is_patient and (lag_s := self._lag_now_s()) > 0:
+            look_again = partial(self._on_read_timeout, is_patient=False)
+            self._read_timeout_handle = self._loop.call_later(min(lag_s, whole_s), look_again)
+        elif head_s <= 0:
+            self._refuse(ErrorKind.TIMEOUT, f"the headers of the answer were not complete after {MAX_HEAD_S:g} s")
         else:
             super()._on_read_timeout()
 
@@ -351,7 +344,6 @@ class Connection(ResponseHandler):
         A TLS connection has some 45 kB outside Python. The garbage collector, which runs rarely, would free it much
         later.
         """
-        self._stop_head_timer()
         for timer in (self._rest, self._read_timeout_handle):
             if timer is not None:
                 timer.cancel()
@@ -385,22 +377,17 @@ class Connection(ResponseHandler):
                     self._refuse(ErrorKind.PROTOCOL, f"the server sent more than {MAX_INTERIM} interim answers")
                     return b""
             if end:
-                begin = end
-                self._stop_head_timer()
+                begin, self._head_since = end, math.inf
         self._edge = text[max(begin, len(text) - _EDGE) :]
-        if self._answer is None and self._edge and self._head_timer is None:
-            give_up = partial(self._refuse, ErrorKind.TIMEOUT, _SLOW_HEAD)
-            self._head_timer = PatientTimer(self._loop, MAX_HEAD_S, self._lag_now_s, give_up)
+        if self._answer is None and self._edge and self._head_since == math.inf:
+            self._head_since = self._loop.time()
+            if self._read_timeout_handle is not None:
+                self._read_timeout_handle.cancel()
+            self._on_read_timeout()
         return text[given:]
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
 
     def _refuse(self, kind: ErrorKind, detail: str) -> None:
         """Fail the request and close the connection without waiting for the server."""
-        self._stop_head_timer()
         self.set_exception(BoundExceeded(RequestError(kind, detail)))
         if self.transport is not None:
             self.transport.abort()
@@ -413,9 +400,6 @@ def _keep_alive_s(value: str | None) -> float | None:
     """
     told = value and _KEEP_ALIVE.search(value)
     return float(told[1]) if told else None
-
-
-_SLOW_HEAD = f"the headers of the answer were not complete after {MAX_HEAD_S:g} s"
 
 
 def _end_of_head(text: bytes, begin: int) -> int:
