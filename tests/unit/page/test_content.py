@@ -140,8 +140,8 @@ def test_other_documents() -> None:
 
 TEXT = st.lists(
     st.sampled_from(["<script>", "&lt;", "1. x", "* x", "[x]: y", "2*3*4", "# x", "```", "`a`", "|", "\\", "![x](y)",
-                     "~~~", "---", "word", "> q", "_x_", "**", "http://a.b/", "<b>", "$", "ü", "a_b", "a-", "(1)", "1)", "C#",
-                     "a="]),
+                     "~~~", "---", "word", "> q", "_x_", "**", "http://a.b/", "<b>", "$", "ü",
+                     "a_b", "a-", "(1)", "1)", "C#", "a="]),
     min_size=1, max_size=4,
 ).map(lambda parts: markup.escape(" ".join(parts)))  # fmt: skip
 INLINE = st.lists(
