@@ -49,6 +49,7 @@ STORE_ENDING = "db.zst"
 WHOLE_OBJECTS = (("stores", STORE_ENDING), *((table, "parquet") for table in WHOLE))
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
+TASK_TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
 class Head(msgspec.Struct, frozen=True):

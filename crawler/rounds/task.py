@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crawler.clock import Clock
-from crawler.dataset.records import GROWING, WHOLE, Answer, Dataset, Done, Plan, Task, done_key, part
-from crawler.dataset.tables import SQL, columns_in_dataset, write_table
+from crawler.dataset.records import TASK_TABLES, Answer, Dataset, Done, Plan, Task, done_key, part
+from crawler.dataset.tables import SQL, Written, columns_in_dataset, write_tables
 from crawler.engine.crawl import Crawl
 from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
@@ -43,7 +43,6 @@ _TRY_AGAIN_S = 5.0
 #: Many engines share a process, and a lost task loses its store whole: so commits are rarer. With ``AHEAD_EVERY_S``,
 #: the log of a lost task is written after 9 s.
 _RARER = 8.0
-_TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
 class BucketTask:
@@ -127,7 +126,7 @@ class BucketTask:
             await wait_for(self._task.asks, store, crawl.outbox)
             await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
             if store.changes == known and not await self._has_work(store):
-                done = Done(self._task.bucket, dict.fromkeys(_TABLES, 0), {}, None, "", is_unchanged=True)
+                done = Done(self._task.bucket, dict.fromkeys(TASK_TABLES, 0), {}, None, "", is_unchanged=True)
             else:
                 done = await self._crawl_and_write(crawl, store, terms, settings.limits.max_pages_per_site)
         finally:
@@ -259,17 +258,15 @@ class BucketTask:
 
     async def _write(self, store: SqliteStore, terms: Mapping[str, Any], end: RunEnd) -> Done:
         """Write the results and the offers, and delete the offers from the store; returns the result of the task."""
-        number, rows = self._plan.round, dict[str, int]()
-        for table in _TABLES:
-            path = self._folder / f"{table}.parquet"
-            rows[table] = await write_table(store, table, self._bucket, number, terms, path)
-        await asyncio.to_thread(self._put_tables, [table for table, count in rows.items() if count])
+        written = dict[str, Written]()
+        await store.read_in_steps(lambda db: write_tables(db, self._bucket, self._plan.round, terms, written))
+        await asyncio.to_thread(self._put_tables, written)
         await store.delete_outgoing()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
         return Done(
             self._task.bucket,
-            rows,
+            {table: each.rows for table, each in written.items()},
             states,
             None if ready is None else ready.until,
             end.code.value,
@@ -277,10 +274,10 @@ class BucketTask:
             await answers_to(sorted({*((ask.url, ask.asker) for ask in self._task.asks), *self._permissions}), store),
         )
 
-    def _put_tables(self, tables: list[str]) -> None:
-        for table in tables:
-            key = part(table, self._plan.round, self._task.bucket)
-            self._dataset.objects.put(key, self._folder / f"{table}.parquet")
+    def _put_tables(self, written: Mapping[str, Written]) -> None:
+        for table, each in written.items():
+            if each.rows:
+                self._dataset.objects.put(part(table, self._plan.round, self._task.bucket), each.content)
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
 
