@@ -96,6 +96,7 @@ class Task(msgspec.Struct, frozen=True):
     asks: list[Ask] = []
     answers: list[str] = []  # keys of the results of tasks that have answers for the bucket
     writing_s: float = 0.0  # how long the last task of the bucket has written its results
+    is_ready: bool = True  # a site can be asked before the deadline
 
 
 class Plan(msgspec.Struct, frozen=True):

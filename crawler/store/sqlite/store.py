@@ -125,11 +125,6 @@ class SqliteStore(Store):
             await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @property
-    def changes(self) -> int:
-        """How many rows were written over this connection."""
-        return self._db.total_changes
-
-    @property
     def name(self) -> str:
         return str(self._path)
 
