@@ -379,7 +379,8 @@ def lock_store(path: Path) -> FileLock:
         argument = db_argument(str(path))
         raise StoreInUse(
             f"{path}: another command writes to this store{holder(Path(lock.lock_file))}; wait for it, stop it "
-            f"(`crawler control stop{argument}`), give it URLs (`crawler control queue URL{argument}`), or choose another ",
+            f"(`crawler control stop{argument}`), give it URLs (`crawler control queue URL{argument}`), or choose "
+            "another ",
             Setting("store.db"),
         ) from None
     except OSError as error:
