@@ -300,7 +300,7 @@ class _Forecast:
         if sample.sites is not None and pilot is None:
             yield "Pages of one site are often alike. Then the precision is less, the fewer the sites"
         if alike is None and not self.is_list and self.settings.scope.mode is not ScopeMode.PREFIX:
-            yield f'Links may lead to other sites, so there is no bound; with scope.mode = "{ScopeMode.PREFIX}" there is'
+            yield f'Links may lead to other sites, so there is no bound; scope.mode = "{ScopeMode.PREFIX}" sets one'
         if not self.is_list:
             yield (
                 f"Sites that fail delay the draw by up to {duration(sample.frame_patience_s)} (sample.frame_patience)"
