@@ -430,7 +430,7 @@ class Store(ABC):
         stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
         is_here = self.bodies.location is None
         contents: dict[str, list[Row]] = {
-            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
+            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in sorted(stored.items())],
             "preference_set": set_rows(batch.outcomes),
             "answer": answer_rows(batch.outcomes),
         }
