@@ -817,9 +817,9 @@ class Store(ABC):
         """
         await self._sql.execute("end_address_waits", now=now)
 
-    async def unread_urls(self) -> list[str]:
+    async def unread_urls(self) -> list[int]:
         """The URLs whose answers are in the request log, and were not read yet."""
-        return [row.url for row in await self._read.fetch("unread_urls")]
+        return [row.url_id for row in await self._read.fetch("unread_urls")]
 
     @retrying
     @in_transaction
