@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, aclosing
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO, NamedTuple
 
+from crawler.dataset.records import TASK_TABLES
+from crawler.errors import require
 from crawler.frontier.buckets import Bucket
 from crawler.parquet import URL_NUMBERS, ParquetFile, url_number
 from crawler.store.statements import load_statements
 from crawler.store.views import VIEWS, ColumnType
 
-if TYPE_CHECKING:
-    from crawler.store.sections import SqliteStore
-
 SQL = load_statements("crawler.dataset")
+
+_ROWS_AT_ONCE = 5_000
 
 #: The tables of which a bucket has the rows of its own sites only.
 _OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
@@ -37,6 +39,13 @@ _OFFER = {
 }
 
 
+class Written(NamedTuple):
+    """The rows of a table in Parquet, and how many there are. Without rows there is no content."""
+
+    rows: int
+    content: bytes
+
+
 def columns_of(table: str) -> dict[str, ColumnType]:
     """The columns of a table of the dataset: those of the view, and those of :data:`_ADDED`."""
     if table == "outgoing":
@@ -45,30 +54,35 @@ def columns_of(table: str) -> dict[str, ColumnType]:
     return columns | _ADDED.get(table, {})
 
 
-def table_file(table: str, path: Path) -> ParquetFile:
+def table_file(table: str, out: Path | BinaryIO) -> ParquetFile:
     """A Parquet file for rows of a table."""
-    return ParquetFile(path, columns_of(table), extra="rounds", what="a dataset")
+    return ParquetFile(out, columns_of(table), extra="rounds", what="a dataset")
 
 
-async def write_table(
-    store: SqliteStore, table: str, bucket: Bucket, number: int, parameters: Mapping[str, Any], path: Path
-) -> int:
-    """Write rows of a bucket's store in round ``number`` to ``path``; returns how many. None: no file."""
-    made = ("is_own", "target_id") if table == "urls" else ()
-    view = [name for name in columns_of(table) if name not in made]
-    statement = SQL[table].format(columns=", ".join(view))
-    used = {name: value for name, value in parameters.items() if f":{name}" in statement}
-    site = view.index("site") if table in _OF_SITES else None
-    file: ParquetFile | None = None
-    async with aclosing(store.batches(statement, used, by_name=False)) as batches:
+def write_tables(
+    db: sqlite3.Connection, bucket: Bucket, number: int, parameters: Mapping[str, Any], written: dict[str, Written]
+) -> Iterator[None]:
+    """Put the rows of a bucket's store in round ``number`` into ``written``, by table. A step is some thousand rows."""
+    for table in TASK_TABLES:
+        made = ("is_own", "target_id") if table == "urls" else ()
+        view = [name for name in columns_of(table) if name not in made]
+        site = view.index("site") if table in _OF_SITES else None
+        statement = SQL[table].format(columns=", ".join(view))
+        cursor = db.cursor()
+        cursor.row_factory = None  # tuples are made in half the time of named tuples
+        cursor.execute(statement, parameters)
+        target = require("rounds", "a dataset", "pyarrow").BufferOutputStream()
         with ExitStack() as stack:
-            async for rows in batches:
+            file: ParquetFile | None = None
+            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 own = rows if site is None else [row for row in rows if bucket.other_of(row[site]) is None]
                 if own:
-                    file = file or stack.enter_context(table_file(table, path))
+                    file = file or stack.enter_context(table_file(table, target))
                     columns = columns_in_dataset(view, own, bucket, number)
                     file.add_columns([columns[name] for name in columns_of(table)])
-    return 0 if file is None else file.count
+                if len(rows) == _ROWS_AT_ONCE:
+                    yield
+        written[table] = Written(0, b"") if file is None else Written(file.count, target.getvalue().to_pybytes())
 
 
 def columns_in_dataset(names: Sequence[str], rows: Sequence[Any], bucket: Bucket, number: int) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
-from crawler.frontier.politeness import Pace
+from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.rows import ClaimLimits, CommitBatch, PageGrant, PageRequest
-from tests.contract.conftest import A, TwoWorkers, two_workers
+from tests.contract.conftest import A, B, TwoWorkers, two_workers
 from tests.contract.locks import until_it_waits
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster, binaries, cluster
@@ -186,6 +186,25 @@ async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(w
     assert await first.query("SELECT count(*) AS n FROM frontier WHERE depth = 1") == [{"n": 600}]
 
 
+async def test_a_group_that_loses_its_only_url_while_another_worker_offers_one_is_ready(postgres: Cluster) -> None:
+    url = postgres.make_store()
+    first, second, now = await two_workers(url)
+    try:
+        (claim,) = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
+        (other,) = {A, B} - {claim.urls[0].url}
+        number = await first.find(other)
+        assert number is not None
+        async with first._writing():
+            await first._committer.commit(CommitBatch(now, outcomes=[fetched(claim.urls[0], [other + "new"])]))
+            exclusion = asyncio.create_task(second.exclude([(number, BLOCKED)]))
+            await until_it_waits(exclusion, url)
+        await exclusion
+        assert await first.next_ready() is not None
+    finally:
+        await first.close()
+        await second.close()
+
+
 async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued_again(postgres: Cluster) -> None:
     url = postgres.make_database()
     store = await PostgresStore.open(url)
@@ -214,6 +233,19 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     assert await store.query("SELECT * FROM frontier") == []
     await other.close()
     await store.close()
+
+
+async def test_sites_go_into_the_groups_of_another_rule(postgres: Cluster) -> None:
+    url = postgres.make_store()
+    store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
+    with_hosts = await PostgresStore.open(url)
+    try:
+        await with_hosts.add_seeds([("http://one.site.example/", None), ("http://two.site.example/", None)])
+        await store.regroup()
+        assert await store.query("SELECT DISTINCT politeness_group AS name FROM sites") == [{"name": "site.example"}]
+    finally:
+        await with_hosts.close()
+        await store.close()
 
 
 async def test_a_limit_on_pages_is_shared_out_to_the_page(workers: TwoWorkers) -> None:

@@ -362,8 +362,7 @@ class Store(ABC):
     async def others_at_work(self, before: float = math.inf) -> bool:
         """Whether other workers may still find URLs for this one.
 
-        That is so if they hold groups or have just released one that can be asked ``before`` that time, or if offers
-        between groups are under way.
+        That is so if they hold groups, or have just released one that can be asked ``before`` that time.
         """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id, before=before)).any_other)
 
@@ -841,10 +840,6 @@ class Store(ABC):
     async def end_notes(self) -> None:
         """Drop the temporary tables, and read the newest state of the store again."""
         await self.query("ROLLBACK")
-
-    async def begin_complete_snapshot(self) -> None:
-        """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
-        await self.begin_snapshot()
 
     @in_transaction
     async def empty(self, tables: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
     ("one", "remedy"),
     [
         (seed(Outcome.NO_SUCH_HOST), "control queue http://a.test/x"),
-        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "why http://a.test/x"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "control queue URL"),
         (seed(Outcome.NO_SUCH_HOST, robots_problem="x", meant=("http://b.test/x",)), "control queue http://b.test/x"),
         (seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",), is_mended=True), None),
         (seed(Outcome.LEFT_SCOPE, leads_to="http://b.test/?a=1&b"), "control queue 'http://b.test/?a=1&b'"),
@@ -40,7 +40,7 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
             seed(Outcome.SKIPPED)._replace(reason_code=None, meant=("http://a.test/", "http://b.test/?a&b")),
             "control queue http://a.test/ 'http://b.test/?a&b'",
         ),
-        (seed(Outcome.SKIPPED)._replace(reason_code=None), None),
+        (seed(Outcome.SKIPPED)._replace(reason_code=None), "control queue URL"),
         (seed(Outcome.FETCHED), None),
     ],
 )
@@ -205,7 +205,7 @@ def test_seeds_with_the_same_remedy_share_a_command() -> None:
     assert commands == [
         f"crawler control queue {' '.join(urls[:20])} --db c.db",
         f"crawler control queue {' '.join(urls[20:])} --db c.db",
-        "crawler why SEED --db c.db",
+        "crawler control queue URL --db c.db",
     ]
 
 
