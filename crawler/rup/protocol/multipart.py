@@ -1,6 +1,6 @@
 """Header and parts of a MIME entity, read in linear time (RFC 2045 and 2046).
 
-Mails come from strangers. The standard library parses header lines and the parameters of short fields. Parts
+Mails and forms come from strangers. The standard library parses header lines and the parameters of short fields. Parts
 are split here, because the library's parser takes minutes and gigabytes for a hostile entity
 (docs/decisions/0004-mail-by-the-standard-library.md).
 """
