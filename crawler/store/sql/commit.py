@@ -26,6 +26,7 @@ from crawler.store.rows import (
     ClaimLimits,
     CommitBatch,
     CommitResult,
+    Heard,
     PageGrant,
     Refuted,
     RequestRow,
@@ -38,7 +39,7 @@ from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, merge_sitemap_facts
 from crawler.store.sql.revisits import seen_from
 from crawler.store.sql.section import Access, StoreSection
-from crawler.store.sql.site_rows import OF_COPY, claimed_site, refuted_of
+from crawler.store.sql.site_rows import OF_COPY, claimed_site, heard_since
 from crawler.store.sql.tables import Row
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import pace_of, pace_row
@@ -133,8 +134,7 @@ class Committer(StoreSection):
         await self._offers.recompute(touched, limits.pages_per_site, limits.below_depth)
         claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
         await self._log(batch)
-        mirrors, heard, hosts = await self._heard(batch.now, refuted)
-        return CommitResult(claims, robots_ids, grant, mirrors, share, heard, hosts)
+        return CommitResult(claims, robots_ids, grant, share, await self._heard(batch.now, refuted))
 
     async def commit_late(self, news: SiteNews) -> None:
         """Store the news of a worker that has lost its lease.
@@ -175,22 +175,12 @@ class Committer(StoreSection):
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
-    async def _heard(
-        self, now: float, refuted: list[Refuted]
-    ) -> tuple[list[tuple[str, str]], list[Refuted], list[str]]:
-        """What any worker has stored since the last commit, or shortly before: mirrors, refuted mirrors, adopted hosts.
-
-        If no other worker is possible, that is what this commit has ``refuted``.
-        """
+    async def _heard(self, now: float, refuted: list[Refuted]) -> Heard:
+        """See :class:`CommitResult`."""
         if self._workers.lease_s is None:
-            return [], refuted, []
+            return Heard([], refuted, [])
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
-        rows = await self._sql.fetch("heard_since", since=since)
-        return (
-            [(row.site, row.main_site) for row in rows if row.evidence == "host"],
-            [refuted_of(row) for row in rows if row.evidence == "refuted"],
-            [row.site for row in rows if row.evidence == "adopted"],
-        )
+        return await heard_since(self._sql, since)
 
     async def _refuted_mirrors(self, suspected_mains: Mapping[str, Contradiction]) -> list[Refuted]:
         """The mirrors of those suspected main sites that have no page, and none to come if they can be had."""
