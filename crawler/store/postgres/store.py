@@ -80,7 +80,7 @@ class PostgresStore(Store):
         self._answers: set[object] = set()  # the numbers of answers that are stored
         self._control_read = self._read
         self._make_sections()
-        self._carrier = Carrier(self._access)
+        self._carrier = Carrier(self)
         self._notified_at = self._carried_at = 0.0
         self._limits = UrlLimits()  # of the last commit
         self._mutex = asyncio.Lock()
@@ -286,7 +286,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._access)
+        return PostgresCommitter(self)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
