@@ -152,9 +152,6 @@ class SqliteStore(Store):
             async for batch in found:
                 yield batch
 
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """No-op: SQLite sends no notifications, workers on one file poll."""
-
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)
 
