@@ -238,6 +238,8 @@ def _stopped_by_signals(worker: Worker) -> Iterator[list[str]]:
     loop, came = asyncio.get_running_loop(), list[str]()
 
     def stop(name: str) -> None:
+        if not came and name == "SIGINT":  # from a terminal; the process above says so itself
+            tell("SIGINT: the tasks end, and write their results")
         worker.stop(RunEnd(EndCode.SIGNAL, name))
         came.append(name)
 
@@ -322,6 +324,7 @@ def main() -> int:
             return _work_for_driver(location)
         return work(location, int(of_round[0]) if of_round else None)
     except KeyboardInterrupt:  # it waits for a round
+        tell("stopped")
         return STOPPED
     except CrawlerError as error:
         tell(f"crawler: {error}")

@@ -27,6 +27,8 @@ from crawler.frontier.sample_design import (
     number_of,
     site_probabilities,
 )
+from crawler.frontier.scope import ScopeMode
+from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.sampling.drawable import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
@@ -35,7 +37,7 @@ from crawler.sampling.rendering import print_columns, shown
 from crawler.sampling.survey import Unit, plain
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
-from crawler.url import split
+from crawler.url import host_of, split
 
 _UNKNOWN = 1e12  # the size of a population that is not known: none of it is drawn
 _DEVIATIONS = 2.0
@@ -182,19 +184,20 @@ class _Forecast:
         return replace(cost, most=cost.most + tries, most_of={}) if tries and cost.most is not None else cost
 
     def _cost_unknown(self) -> Cost:
-        """The requests if nothing is known of the sites but their seeds."""
-        limit, extra = self.settings.limits.max_pages_per_site, self.settings.requests_before_pages
+        """The requests if nothing is known of the sites but their seeds. Links to other sites have no bound."""
+        settings, extra = self.settings, self.settings.requests_before_pages
         least = {site: float(number + extra) for site, number in self.sites.items()}
-        most: dict[str, float] = {}
-        total, in_all = round(sum(least.values())), None
-        if self.settings.limits.max_depth == 1:
-            most = {site: number + self.size for site, number in least.items()}
-            chosen = min(len(self.sites), self.sample.sites or len(self.sites))
-            in_all = total + self.size * (chosen if self.per_site else 1)
-        elif limit is not None:
-            most = dict.fromkeys(self.sites, float(limit + extra))
-            in_all = (limit + extra) * len(self.sites)
-        return Cost(total, in_all, least, most)
+        total = round(sum(least.values()))
+        if settings.scope.mode is not ScopeMode.PREFIX:
+            return Cost(total, None, least, {})
+        if settings.limits.max_depth == 1:
+            chosen = min(len(self.sites), self.sample.sites or len(self.sites)) if self.per_site else 1
+            return Cost(total, total + self.size * chosen, least, {site: n + self.size for site, n in least.items()})
+        rules, general = settings.politeness.sites, settings.limits.max_pages_per_site
+        allowed = ((site, pages_allowed(host_of(site), rules, general)) for site in self.sites)
+        most = {site: float(limit + extra) for site, limit in allowed if limit is not None}
+        is_bounded = len(most) == len(self.sites)
+        return Cost(total, round(sum(most.values())) if is_bounded else None, least, most if is_bounded else {})
 
     def _cost_by_pilot(self, pilot: Pilot) -> Cost:
         """The requests if the sites are those of the pilot or like them.
@@ -296,6 +299,8 @@ class _Forecast:
             yield "The precision is that of a uniform sample; random walks are less precise"
         if sample.sites is not None and pilot is None:
             yield "Pages of one site are often alike. Then the precision is less, the fewer the sites"
+        if alike is None and not self.is_list and self.settings.scope.mode is not ScopeMode.PREFIX:
+            yield f'Links may lead to other sites, so there is no bound; scope.mode = "{ScopeMode.PREFIX}" sets one'
         if not self.is_list:
             yield (
                 f"Sites that fail delay the draw by up to {duration(sample.frame_patience_s)} (sample.frame_patience)"

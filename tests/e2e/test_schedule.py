@@ -188,7 +188,7 @@ async def test_the_summary_goes_by_mail() -> None:
     assert mail["Date"]
     assert mail["Message-ID"]
     assert mail["Subject"] == "crawl crawl.db: nothing is left, 2 pages in 3 requests"
-    assert b"rcpt TO:<me@example.org>" in taker.taken
+    assert b"RCPT TO:<me@example.org>" in taker.taken
     assert told == []
 
 
