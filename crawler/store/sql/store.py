@@ -146,10 +146,6 @@ class Store(ABC):
         """End the workers that are known to be dead although their leases have not ended."""
 
     @abstractmethod
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when another worker may have stored work for this one."""
-
-    @abstractmethod
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         """The rows of a query on the views (docs/store.md), whole.
 
