@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,6 +28,8 @@ _ADDED = {
     "urls": {"target_id": ColumnType.INTEGER, "hops": ColumnType.INTEGER, "is_own": ColumnType.YES},
     "links": {"follow": ColumnType.YES},
 }
+#: The columns that no statement reads.
+_MADE = {"urls": ("is_own", "target_id"), "links": ("source", "target")}
 _OFFER = {
     "bucket": ColumnType.INTEGER,
     "url": ColumnType.TEXT,
@@ -64,8 +67,7 @@ def write_tables(
 ) -> Iterator[None]:
     """Put the rows of a bucket's store in round ``number`` into ``written``, by table. A step is some thousand rows."""
     for table in TASK_TABLES:
-        made = ("is_own", "target_id") if table == "urls" else ()
-        view = [name for name in columns_of(table) if name not in made]
+        view = [name for name in columns_of(table) if name not in _MADE.get(table, ())]
         site = view.index("site") if table in _OF_SITES else None
         statement = SQL[table].format(columns=", ".join(view))
         cursor = db.cursor()
@@ -78,27 +80,35 @@ def write_tables(
                 own = rows if site is None else [row for row in rows if bucket.other_of(row[site]) is None]
                 if own:
                     file = file or stack.enter_context(table_file(table, target))
-                    columns = columns_in_dataset(view, own, bucket, number)
+                    columns: dict[str, Any] = dict(zip(view, zip(*own, strict=True), strict=True))
+                    if table == "links":
+                        columns |= _urls_of_links(db, columns)
+                    put_numbers(columns, bucket, number)
                     file.add_columns([columns[name] for name in columns_of(table)])
                 if len(rows) == _ROWS_AT_ONCE:
                     yield
         written[table] = Written(0, b"") if file is None else Written(file.count, target.getvalue().to_pybytes())
 
 
-def columns_in_dataset(names: Sequence[str], rows: Sequence[Any], bucket: Bucket, number: int) -> dict[str, Any]:
-    """Rows of a store by column, with numbers that mean the same in the whole dataset."""
-    columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
+def _urls_of_links(db: sqlite3.Connection, links: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
+    """The URLs of links, each of which is read once: a page is the source of dozens, and most have few targets."""
+    numbers = json.dumps([*{*links["source_id"], *links["target_id"]}])
+    urls = dict(tuple(row) for row in db.execute(SQL["urls_of"], {"numbers": numbers}))
+    return {of: [urls[number] for number in links[name]] for name, of in URL_NUMBERS.items() if name in links}
+
+
+def put_numbers(columns: dict[str, Any], bucket: Bucket, number: int) -> None:
+    """Put numbers into ``columns`` of rows of a store that mean the same in the whole dataset."""
     for name, of in URL_NUMBERS.items():
-        if name in columns or name == "target_id":
-            urls = columns.get(of, [None] * len(rows))
+        if name in columns or (name == "target_id" and "target" in columns):
+            urls = columns.get(of) or [None] * len(columns[name])  # a page has no URL of its cluster
             numbers = {url: url_number(url) for url in set(urls)}
             columns[name] = [numbers[url] for url in urls]
     if "run_id" in columns:
-        columns["run_id"] = [number] * len(rows)
+        columns["run_id"] = [number] * len(columns["run_id"])
     if "robots_copy" in columns:
         copies, high = columns["robots_copy"], bucket.number << 32
         columns["robots_copy"] = [None if copy is None else high | copy for copy in copies]
     if "reason_code" in columns and "site" in columns:
         is_own = {site: bucket.other_of(site) is None for site in set(columns["site"])}
         columns["is_own"] = [is_own[site] for site in columns["site"]]
-    return columns

@@ -15,7 +15,7 @@ from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
 from crawler.inspect.last_run import page_limit_reached
-from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
+from crawler.inspect.unknown_hosts import known_hosts, nearest_host
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.settings.stored import stored_settings
@@ -286,9 +286,9 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
     return Ledger(now, db, seeds, settings.limits.max_pages if settings is not None and at_limit else None)
 
 
-def _spelled_right(seed: Seed, known: KnownHosts) -> Seed:
+def _spelled_right(seed: Seed, known: Sequence[str]) -> Seed:
     """The seed with the URL that was perhaps meant: the same on the known host that is spelled most like its host."""
-    near = known.nearest(seed.host)
+    near = nearest_host(seed.host, known)
     if near is None:
         return seed
     scheme, separator, rest = (seed.leads_to or seed.url).partition("://")

@@ -15,7 +15,7 @@ import msgspec
 
 from crawler.clock import Clock
 from crawler.dataset.records import TASK_TABLES, Answer, Dataset, Done, Plan, Task, done_key, part
-from crawler.dataset.tables import SQL, Written, columns_in_dataset, write_tables
+from crawler.dataset.tables import SQL, Written, put_numbers, write_tables
 from crawler.engine.crawl import Crawl
 from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
@@ -296,8 +296,8 @@ class BucketTask:
         found = await self._store.query(SQL["ahead"], {"after": self._written_ahead})
         if not found:
             return []
-        rows = [tuple(row.values()) for row in found]
-        columns = columns_in_dataset(list(found[0]), rows, self._bucket, self._plan.round)
+        columns = {name: [row[name] for row in found] for name in found[0]}
+        put_numbers(columns, self._bucket, self._plan.round)
         return [
             dict(zip(columns, row, strict=True)) | {"bucket": self._task.bucket}
             for row in zip(*columns.values(), strict=True)

@@ -277,20 +277,6 @@ async def test_text_with_a_nul_is_kept_without_it(workers: TwoWorkers) -> None:
     assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
 
 
-async def test_a_body_that_no_commit_names_is_deleted(workers: TwoWorkers) -> None:
-    first, second, now = workers
-    await first._put({"body": [{"sha256": b"1" * 32, "data": b"of a worker that was killed"}]})
-    await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
-    for body in (b"one", b"two"):
-        (claim,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
-        await second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
-    assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
-    await second.end_run(RunEnd(EndCode.DONE), now)
-    assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
-    assert await second.query("SELECT count(*) FROM body") == [{"count": 2}]
-    assert await second.query("SELECT * FROM body_to_drop") == []
-
-
 async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(workers: TwoWorkers) -> None:
     first, second, now = workers
     claims = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims

@@ -19,14 +19,6 @@ FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
   EXCEPT SELECT name, group_number(name) FROM politeness_group WHERE name = ANY(:name::text[])) AS n
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
--- name: insert_body
--- A new body is to be dropped until a commit names it.
-WITH new AS (
-  INSERT INTO body (sha256, data) SELECT * FROM unnest(:sha256::bytea[], :data::bytea[]) AS t (sha256, data)
-  WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha256 ON CONFLICT DO NOTHING
-  RETURNING id)
-INSERT INTO body_to_drop SELECT id FROM new ON CONFLICT DO NOTHING;
-
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
 -- idle_in_transaction_session_timeout ends its connection.
@@ -99,10 +91,6 @@ SELECT 0 AS busy;
 
 -- name: compact
 VACUUM (FULL, ANALYZE);
-
--- name: keep_bodies
--- A commit has named these bodies.
-DELETE FROM body_to_drop WHERE body_id IN (SELECT id FROM body WHERE sha256 = ANY(:hashes::bytea[]));
 
 -- name: number_requests_of
 -- Reserves numbers for requests; returns the first. Other workers wait for the end of the transaction.

@@ -3,8 +3,6 @@
 Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (new URLs, known URLs,
 groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
 commits in the worker's row shows whether a commit whose answer was lost took place.
-
-Contents that many pages share, as bodies, are stored before the commit that names them.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
-from crawler.store.retrying import retrying
 from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import in_transaction
@@ -39,7 +36,6 @@ from crawler.store.statements import ONLY_READS, Queries, UserSql
 T = TypeVar("T")
 
 _CHANNEL = "polite_crawler"
-_ANSWERS = 50_000  # numbers of stored answers that are remembered
 _NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait for each other
 _ROWS_AT_ONCE = 500
 
@@ -70,7 +66,6 @@ class PostgresStore(Store):
         self._politeness = politeness
         self._offers = PostgresOffers(sql, politeness.group, politeness.sites)
         self._workers = _Workers(sql, politeness, lease_s)
-        self._answers: set[object] = set()  # the numbers of answers that are stored
         self._control_read = self._read
         self._make_sections()
         self._notified_at = 0.0
@@ -127,16 +122,11 @@ class PostgresStore(Store):
     # --- the crawl ----------------------------------------------------------------------------
 
     async def _commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
-        # The pages of a site have the same answer, so most commits need no new one.
-        answers = [row for row in contents["answer"] if row["id"] not in self._answers]
-        if any((contents | {"answer": answers}).values()):
-            await self._put(contents | {"answer": answers})
-            self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
-        result = await super()._commit(batch, {})
+        result = await super()._commit(batch, contents)
         now = monotonic_s()
         if (batch.outcomes or batch.released) and now - self._notified_at > _NOTIFY_EVERY_S:
             self._notified_at = now
-            await self._notify()
+            await self._read.fetch("notify", channel=_CHANNEL)  # it need not follow every commit: workers also poll
         return result
 
     async def begin_snapshot(self) -> None:
@@ -144,18 +134,6 @@ class PostgresStore(Store):
 
     async def begin_notes(self) -> None:
         await self.query("BEGIN READ WRITE")
-
-    @retrying
-    @in_transaction
-    async def _notify(self) -> None:
-        """Wake workers that wait for work. It need not follow every commit: workers also poll."""
-        await self._sql.fetch("notify", channel=_CHANNEL)
-
-    @retrying
-    @in_transaction
-    async def _put(self, contents: dict[str, list[Row]]) -> None:
-        """Store contents in a transaction of their own: they belong to no group."""
-        await self._committer.put_contents(contents)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)

@@ -153,7 +153,7 @@ UPDATE politeness_group SET next_at = :now + pause_s + backoff_s
 WHERE wait_code = 'address' AND next_at > :now + pause_s + backoff_s;
 
 -- name: unread_urls
-SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
+SELECT url_id FROM unread_answer;
 
 -- name: heard_since
 -- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.

@@ -33,7 +33,7 @@ from crawler.store.rows import (
     CommitBatch,
     CommitResult,
     Counts,
-    Refuted,
+    Heard,
     RobotsTarget,
     RobotsWait,
     SiteNews,
@@ -50,7 +50,7 @@ from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access, in_transaction
-from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
+from crawler.store.sql.site_rows import claimed_site, heard_since, robots_copy
 from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
@@ -430,7 +430,7 @@ class Store(ABC):
         stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
         is_here = self.bodies.location is None
         contents: dict[str, list[Row]] = {
-            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
+            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in sorted(stored.items())],
             "preference_set": set_rows(batch.outcomes),
             "answer": answer_rows(batch.outcomes),
         }
@@ -687,20 +687,9 @@ class Store(ABC):
         await self._committer.forget_refusals(sites, now)
         self._offers.forget()
 
-    async def main_sites(self) -> list[tuple[str, str]]:
-        """Every (mirror, main site) known from a Host line."""
-        return [(row.site, row.main_site) for row in await self._heard("host")]
-
-    async def adopted_hosts(self) -> list[str]:
-        """Every host that takes the place of a seed that redirects to it."""
-        return [row.site for row in await self._heard("adopted")]
-
-    async def refuted_mirrors(self) -> list[Refuted]:
-        """Every site whose Host line was contradicted."""
-        return [refuted_of(row) for row in await self._heard("refuted")]
-
-    async def _heard(self, evidence: str) -> list[Any]:
-        return [row for row in await self._read.fetch("heard_since", since=-math.inf) if row.evidence == evidence]
+    async def heard(self) -> Heard:
+        """All that answers have told about main sites and seeds, in this run and before."""
+        return await heard_since(self._read, -math.inf)
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:
@@ -817,9 +806,9 @@ class Store(ABC):
         """
         await self._sql.execute("end_address_waits", now=now)
 
-    async def unread_urls(self) -> list[str]:
+    async def unread_urls(self) -> list[int]:
         """The URLs whose answers are in the request log, and were not read yet."""
-        return [row.url for row in await self._read.fetch("unread_urls")]
+        return [row.url_id for row in await self._read.fetch("unread_urls")]
 
     @retrying
     @in_transaction
