@@ -13,7 +13,7 @@ requests may be more, but none may come outside of a round, or before its pause.
 * ``killed``: a worker or an executor that has a task is killed with -9.
 * ``driver``: the driver is killed with -9, and another one goes on.
 * ``frozen``: a worker, or an executor with its children, is stopped until the round of its task is over, and continued.
-  Spark takes it for lost after 8 s.
+  Spark takes it for lost after 20 s.
 * ``clock``: the clock of each process is an hour ahead or behind when it begins, and most are set meanwhile.
 
 ``--machines 2,4,3`` has so many machines work on the first, the second and all further rounds. Each is a network
@@ -52,9 +52,11 @@ from tests.e2e.test_rounds import CONFIG, differences, linked_web, of_content
 from tests.spend import family
 from tests.web import LoopbackWeb
 
-_SUBMIT = """--master local-cluster[2,1,1024] --conf spark.executorEnv.PYTHONPATH={path}
---conf spark.deploy.maxExecutorRetries=-1 --conf spark.executor.heartbeatInterval=2s
---conf spark.network.timeout=8s --conf spark.network.timeoutInterval=2s pyspark-shell"""
+_SUBMIT = """--master local-cluster[2,1,1024] --conf spark.executorEnv.PYTHONPATH={path} {more}
+--conf spark.deploy.maxExecutorRetries=-1 pyspark-shell"""
+#: For executors that are frozen: Spark takes them for lost after 20 s, not after two minutes.
+_LOST_SOON = """--conf spark.network.timeout=20s --conf spark.network.timeoutInterval=5s
+--conf spark.executor.heartbeatInterval=4s"""
 #: The ``sitecustomize`` of processes of which each has a wall clock of its own, and notes that in a folder.
 _WRONG_CLOCK = """
 import os, random, time
@@ -258,8 +260,8 @@ def main() -> int:
 def compared(given: argparse.Namespace, seed: int, times: int, stack: ExitStack) -> tuple[int, list[str]]:
     """Crawl a web plainly and in rounds; returns how many faults happened, and what is wrong."""
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    submit = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": _SUBMIT.format(path=path)}
-    environment = os.environ | {"PYTHONPATH": path} | submit
+    submit = _SUBMIT.format(path=path, more=_LOST_SOON if given.fault == "frozen" else "")
+    environment = os.environ | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": submit}
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     machines = stack.enter_context(Machines(max(given.machines))) if given.machines else None
     address = "127.0.0.1" if machines is None else machines.gate
