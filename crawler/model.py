@@ -343,7 +343,7 @@ class Resource(NamedTuple):
     times: int
 
 
-class PageFacts(msgspec.Struct, frozen=True):
+class PageFacts(msgspec.Struct, frozen=True, array_like=True):
     """The facts in an HTML page and its headers (``docs/protocols.md``, section 3)."""
 
     index: bool = True

@@ -1,11 +1,15 @@
-"""Crawl one web plainly and in rounds, and compare: ``python -m tests.rounds [--spark] [--kill] [--web DIR --name N]``.
+"""Crawl one web plainly and in rounds, and compare: ``python -m tests.rounds [--spark] [--web DIR --name N]``.
 
 The dataset must equal the store of the plain crawl: URLs with states and reasons, pages with the hashes of their
 bodies, links, requests. The web is that of ``tests/e2e/test_rounds.py``, or one of real pages, which nginx serves. The
 table has the CPU times of both crawls, and octets in Parquet.
 
 ``--spark`` runs the tasks by Apache Spark, on two executors (``local-cluster[2,1,1024]``). It needs the extra `spark`
-and Java 17. With ``--kill``, an executor or a worker is killed with -9 in the first round; the requests may be more.
+and Java 17.
+
+``--fault KIND --times N`` disturbs the crawl up to N times, each time after some requests: ``killed`` kills a worker or
+an executor with -9, ``driver`` the driver, after which another one goes on. ``frozen`` stops a worker or an executor
+with its children until its round is over; Spark takes it for lost after 8 s. The requests may be more then.
 
 ``--machines 2,4,3`` has so many machines work on the first, the second and all further rounds. Each is a network
 namespace with a name and an address of its own; the dataset is a folder that all see. It needs root.
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -22,20 +27,28 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 from unittest import mock
 
 from crawler.cli.shared import STOPPED
+from crawler.dataset.clock import DIFFER_S
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset
+from crawler.demo.pages import Hit
 from tests import judge
 from tests.bench.realweb import load, served
 from tests.command import ROOT, until
 from tests.e2e.test_rounds import CONFIG, differences, linked_web, of_content, workers_of
+from tests.spend import family
 from tests.web import LoopbackWeb
 
-_MASTER = "local-cluster[2,1,1024]"
+_SUBMIT = """--master local-cluster[2,1,1024] --conf spark.executorEnv.PYTHONPATH={path}
+--conf spark.deploy.maxExecutorRetries=-1 --conf spark.executor.heartbeatInterval=2s
+--conf spark.network.timeout=8s --conf spark.network.timeoutInterval=2s pyspark-shell"""
 
 
 def executors() -> list[int]:
@@ -51,9 +64,13 @@ def executors() -> list[int]:
     return found
 
 
-def crawl(*arguments: object, environment: dict[str, str], on: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def crawl(
+    *arguments: object, environment: dict[str, str], said: Path, on: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a command, whose messages are added to a file."""
     command = [*on, sys.executable, "-m", "crawler", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    with said.open("a") as file:
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=file)
 
 
 def cpu_s(process: subprocess.Popen[bytes]) -> float:
@@ -103,6 +120,67 @@ class Machines:
         assert {process.wait() for process in joined} <= {0, STOPPED}
 
 
+class Disturbed:
+    """A crawl in rounds that is disturbed. ``go_on`` starts another driver."""
+
+    def __init__(
+        self,
+        driver: subprocess.Popen[bytes],
+        go_on: Callable[[], subprocess.Popen[bytes]],
+        data: Path,
+        web: LoopbackWeb,
+        spark: bool,
+    ) -> None:
+        self.driver = driver
+        self._go_on = go_on
+        self._data = data
+        self._web = web
+        self._spark = spark
+
+    def disturb(self, kind: str, times: int, chance: random.Random) -> int:
+        """Let faults happen while the crawl lasts, each after requests and after a task is done; returns how many."""
+        done = -1
+        for happened in range(times):
+            enough, before = len(self._web.log) + chance.randint(2, 9), done
+            while len(self._web.log) < enough or (done := self._count("done/*")) <= before:
+                if self.driver.poll() is not None:
+                    return happened
+                time.sleep(0.01)
+            if kind == "driver":
+                self.driver.kill()
+                self.driver.wait()
+                self.driver = self._go_on()
+            elif found := executors() if self._spark else workers_of(self.driver.pid):
+                getattr(self, f"_{kind}")(chance.choice(found))
+        return times
+
+    def _killed(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+
+    def _frozen(self, pid: int) -> None:
+        stopped, over = list[int](), self._count("manifest.json")
+        for each in family(pid):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGSTOP)
+                stopped.append(each)
+        until(lambda: self._count("manifest.json") > over, "the end of the round")
+        for each in stopped:
+            with suppress(ProcessLookupError):  # killed by Spark
+                os.kill(each, signal.SIGCONT)
+
+    def _count(self, of_round: str) -> int:
+        return len(list(self._data.glob(f"rounds/*/{of_round}")))
+
+
+def after_deadlines(data: Path, log: Sequence[Hit]) -> list[str]:
+    """The requests that were sent outside of the time of each round. The clock of the web is ``time.monotonic``."""
+    ahead_s, dataset = time.time() - time.monotonic(), Dataset(Objects(str(data)))
+    plans = [plan for manifest in dataset.manifests() if (plan := dataset.plan(manifest.round)) is not None]
+    times = [(plan.begins_at - DIFFER_S, plan.deadline + DIFFER_S) for plan in plans]
+    sent = {hit: hit.started_at + ahead_s for hit in log}
+    return [f"outside of a round: {hit}" for hit, at in sent.items() if not any(a <= at <= b for a, b in times)]
+
+
 def _ip(*commands: str) -> None:
     for command in commands:
         subprocess.run(["ip", *command.split()], check=True)
@@ -119,7 +197,9 @@ def claims(data: Path) -> list[Counter[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.rounds", description=__doc__)
     parser.add_argument("--spark", action="store_true")
-    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--fault", choices=("killed", "driver", "frozen"))
+    parser.add_argument("--times", type=int, default=1, help="how many faults at most")
+    parser.add_argument("--seed", type=int, default=1, help="of the web, and of the moments of the faults")
     parser.add_argument("--web", type=Path, help="a folder with webs of real pages (python -m tests.bench web)")
     parser.add_argument("--name", help="one of them")
     parser.add_argument("--buckets", type=int, default=7)
@@ -127,8 +207,8 @@ def main() -> int:
     parser.add_argument("--machines", type=lambda text: [int(count) for count in text.split(",")], default=[])
     given = parser.parse_args()
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
-    submit = f"--master {_MASTER} --conf spark.executorEnv.PYTHONPATH={path} pyspark-shell"
-    environment = os.environ | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": submit}
+    submit = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": _SUBMIT.format(path=path)}
+    environment = os.environ | {"PYTHONPATH": path} | submit
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         machines = stack.enter_context(Machines(max(given.machines))) if given.machines else None
@@ -136,8 +216,8 @@ def main() -> int:
         stack.enter_context(mock.patch("crawler.demo.server.ADDRESS", address))
         web = None if given.web else stack.enter_context(LoopbackWeb())
         if web is not None:
-            hosts, delay_s = (12, 0.005) if machines is None else (60, 0.3)
-            seeds, text = linked_web(1, web, hosts, delay_s=delay_s), CONFIG.replace("127.0.0.1", address)
+            hosts, delay_s = (60, 0.3) if machines is not None else (40 if given.fault else 12, 0.005)
+            seeds, text = linked_web(given.seed, web, hosts, delay_s=delay_s), CONFIG.replace("127.0.0.1", address)
         else:
             real = load(given.web, given.name)
             stack.enter_context(served(real))
@@ -146,28 +226,36 @@ def main() -> int:
         text = text.replace("buckets = 7", f"buckets = {given.buckets}").replace(
             "length = 60", f"length = {given.length}"
         )
-        if not given.kill:  # else the round waits for it
+        if not given.fault:  # else the round waits for it
             text = text.replace("total_timeout = 3", "total_timeout = 60")  # no page fails on a busy machine
         config, db, data = folder / "c.toml", folder / "plain.db", folder / "data"
-        at_once = "at_once = 1\n" if machines is not None else ""  # many tasks are left for others
+        at_once = "at_once = 1\n" if machines is not None or given.fault else ""  # many tasks are left for others
         config.write_text(text + at_once + f'runner = "{"spark" if given.spark else "processes"}"\n')
         begin = ("--config", config, *seeds, "--contact", "you@example.org")
-        plain_s = cpu_s(crawl("run", *begin, "--db", db, environment=environment))
+        start = partial(crawl, environment=environment, said=folder / "said.txt")
+        plain_s = cpu_s(start("run", *begin, "--db", db))
         if web is not None:
             web.web.log.clear()
         on = () if machines is None else machines.on(0)
-        driver = crawl("rounds", data, *begin, environment=environment, on=on)
+        driver = start("rounds", data, *begin, on=on)
         if machines is not None:
             machines.work(driver, data, given.machines, environment)
-        if given.kill:
-            started = (lambda: len(web.log) > 4) if web is not None else (lambda: any(data.glob("rounds/*/ahead/*")))
-            until(started, "requests")
-            os.kill((executors() if given.spark else workers_of(driver.pid))[0], signal.SIGKILL)
+        if given.fault:
+            assert web is not None, "faults need the web whose log is judged"
+            crawled = Disturbed(driver, partial(start, "rounds", data), data, web, given.spark)
+            happened = crawled.disturb(given.fault, given.times, random.Random(given.seed))
+            driver = crawled.driver
+            print(f"{happened} × {given.fault}")
         rounds_s = cpu_s(driver) - plain_s
         wrong = differences(data, db)
-        wrong = of_content(wrong) if given.kill else wrong
+        wrong = of_content(wrong) if given.fault else wrong
         if web is not None:
             wrong += [str(each) for each in judge.violations(web.log, judge.Manners(delay_s=0.05))]
+            wrong += after_deadlines(data, web.log)
+        said = (folder / "said.txt").read_text().splitlines()
+        if not given.fault:
+            wrong += [line for line in said if " ERROR " in line]  # of Spark
+        print(*(line for line in said if line.startswith("crawler: ")), sep="\n")
         _print_table(data, plain_s, rounds_s)
         print(*(f"round {n}: {dict(each)} tasks by machine" for n, each in enumerate(claims(data), 1)), sep="\n")
         print(*(wrong[:20] or ["equal"]), sep="\n")

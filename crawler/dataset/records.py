@@ -49,6 +49,7 @@ STORE_ENDING = "db.zst"
 WHOLE_OBJECTS = (("stores", STORE_ENDING), *((table, "parquet") for table in WHOLE))
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
+TASK_TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -95,6 +96,7 @@ class Task(msgspec.Struct, frozen=True):
     asks: list[Ask] = []
     answers: list[str] = []  # keys of the results of tasks that have answers for the bucket
     writing_s: float = 0.0  # how long the last task of the bucket has written its results
+    is_ready: bool = True  # a site can be asked before the deadline
 
 
 class Plan(msgspec.Struct, frozen=True):

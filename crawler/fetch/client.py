@@ -197,7 +197,8 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
-        self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
+        self._loop = asyncio.get_running_loop()
+        self._idle = IdleConnections(self._loop, files.idle)
         self._resolver = Resolver(
             self._settings.resolve, self._settings.total_timeout_s, make_room=self._idle.close_least_useful
         )
@@ -244,10 +245,12 @@ class HttpFetcher:
         Failures of the server or the network, and bugs that the answer reveals, are in the result. Raises nothing but
         :class:`asyncio.CancelledError`, and :class:`crawler.errors.UsageError` if the system permits no connection.
         """
-        request, started_at = _with_usable_validators(request), self._clock.now()
-        transfer = Transfer(request, started_at)
+        request = _with_usable_validators(request)
+        times = self._clock.now(), self._loop.time() + self._settings.total_timeout_s
         if self._settings.keep_exchanges:
-            transfer = Tape(request, started_at, knows_address=not self._settings.proxy)
+            transfer: Transfer = Tape(request, *times, knows_address=not self._settings.proxy)
+        else:
+            transfer = Transfer(request, *times)
         self._memory.release(request.group)
         is_read_later = False
         try:
@@ -288,10 +291,8 @@ class HttpFetcher:
         if refused:
             return Failed(**self._about(transfer), kind=ErrorKind.ADDRESS, detail=refused)
         form = None if request.form is None else urlencode(request.form).encode("ascii")
-        transfer.end_within(self._settings.total_timeout_s)
         try:
-            async with transfer.in_time():
-                response = await self._session.request(request.url, self._extra_headers(transfer), form)
+            response = await self._session.request(request.url, self._extra_headers(transfer), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -443,14 +444,13 @@ class HttpFetcher:
             return [body] if body else [], len(body)
         pieces: list[bytes] = []
         size, holds = 0, False
-        async with transfer.in_time():
-            while size <= request.max_bytes and (piece := await content.readany()):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGE_OCTETS and not holds:
-                    holds = True
-                    with transfer.own_wait():
-                        await self._memory.hold(request, expected * (1 + transfer.is_kept))
+        while size <= request.max_bytes and (piece := await content.readany()):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGE_OCTETS and not holds:
+                holds = True
+                with transfer.own_wait():
+                    await self._memory.hold(request, expected * (1 + transfer.is_kept))
         return pieces, size
 
     async def _decode(self, coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:

@@ -18,6 +18,7 @@ from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from crawler.fetch.connection import current_transfer
 from crawler.fetch.connector import Connector
 from crawler.fetch.tls import Tls
 from crawler.url import host_of, split
@@ -130,7 +131,8 @@ class Session:
     async def _connect(self, site: str) -> aiohttp.connector.Connection:
         """A new connection to a site."""
         try:
-            return await self._connector.connect(self._connecting(site), traces=[], timeout=self._timeouts)
+            async with current_transfer().connecting():
+                return await self._connector.connect(self._connecting(site), traces=[], timeout=self._timeouts)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection to {site}") from error
         except aiohttp.ClientError:

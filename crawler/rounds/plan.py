@@ -52,15 +52,13 @@ def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
     last = manifests[-1] if manifests else None
     settings, number = dataset.settings, len(manifests) + 1
     deadline = now + length_s(settings, manifests)
-    work = {
-        bucket: state
-        for bucket, state in states(dataset, last).items()
-        if state.has_news or (state.ready_at is not None and state.ready_at < deadline)
-    }
-    tasks = [
-        Task(bucket, state.store, state.offers, state.lost, state.asks, state.answers, state.writing_s)
-        for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, _precedence(each[0], number)))
-    ]
+    work = []
+    for bucket, state in states(dataset, last).items():
+        is_ready = state.ready_at is not None and state.ready_at < deadline
+        if state.has_news or is_ready:
+            news = state.offers, state.lost, state.asks, state.answers
+            work.append(Task(bucket, state.store, *news, state.writing_s, is_ready))
+    tasks = sorted(work, key=lambda task: (task.store, _precedence(task.bucket, number)))
     plan = Plan(number, now, deadline, deadline + wait_s(settings), tasks)
     dataset.objects.create(f"rounds/{number:06}/plan.json", msgspec.json.encode(plan))
     counts = dataset.plan(number)

@@ -183,6 +183,13 @@ def test_the_link_in_a_mail_ends_the_reports(server: Server) -> None:
     assert server.rows("SELECT 1 FROM registration WHERE key <> ''") == []
 
 
+def test_forms_in_parts_are_taken(server: Server) -> None:
+    server.open_rup()
+    body = b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X--\r\n'
+    status, html = server._ask("POST", "/rup?Span=1-day", body, {"Content-Type": "multipart/form-data; boundary=X"})
+    assert (status, "URLBase: " in html) == (200, True)
+
+
 def test_killed_between_mail_queue_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
     server.open_rup()
     signed = server.register(Latency="1-second")

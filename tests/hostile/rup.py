@@ -31,7 +31,10 @@ def _get(target: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([b"GET " + target + b" HTTP/1.1", b"Host: rup.test", b"Connection: close", *headers, b"", b""])
 
 
-_PARTS = b"multipart/form-data; boundary=b"
+def _parts(body: bytes) -> bytes:
+    return _post(body, b"multipart/form-data; boundary=b")
+
+
 _REGISTER = b"Action=Register&RobotEmail="
 _REFUSED = frozenset({400, 413})
 _CUT_OFF = frozenset({0, 400})
@@ -50,7 +53,15 @@ CLIENTS = (
                   _post(b"0\r\n\r\nGET /x HTTP/1.1\r\n\r\n", _FORM, b"Transfer-Encoding: chunked"), _CUT_OFF),
     HostileClient("client-large", "sends a form of 10 MB", _post(b"a=" + b"b" * 10_000_000), frozenset({0, 400, 413})),
     HostileClient("client-fields", "sends a form of 5,000 fields", _post(b"&".join([b"a=b"] * 5000)), _REFUSED),
-    HostileClient("client-multipart", "sends 12,000 boundaries", _post(b"--b\r\n" * 12_000, _PARTS), _REFUSED),
+    HostileClient("client-multipart", "sends 64 kB that made the reader of parts quadratic",
+                  _parts(b"--b\r\nContent-Disposition: form-data" + b'; name="a"' * 5500 + b"\r\n\r\nx\r\n--b--"),
+                  _REFUSED),
+    HostileClient("client-boundaries", "sends 12,000 boundaries", _parts(b"--b\r\n" * 12_000), _REFUSED),
+    HostileClient("client-nested", "nests messages in a form",
+                  _parts(b"--b\r\n" + b"Content-Type: message/rfc822\r\n\r\n" * 2000 + b"\r\n--b--"), _REFUSED),
+    HostileClient(
+        "client-boundary-none", "sends parts without a boundary", _post(b"--b", b"multipart/form-data"), _REFUSED,
+    ),
     HostileClient("client-type", "sends JSON", _post(b"{}", b"application/json"), _REFUSED),
     HostileClient("client-no-action", "sends no action", _post(b"a=b"), frozenset({400, 501})),
     HostileClient("client-action", "asks for an unknown action", _post(b"Action=Evil"), frozenset({501})),

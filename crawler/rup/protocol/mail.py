@@ -1,21 +1,19 @@
 """A report as a mail, in both directions: MIME, ``text/plain`` (draft of 1998, 3.2; RFC 5322; RFC 2045 and 2046).
 
-Anybody can write to the robot's address, so reading is linear in the size of the mail and has bounds. The standard
-library parses header lines and the parameters of short fields. Parts are split here, because the library's parser takes
-minutes and gigabytes for a hostile mail (docs/decisions/0004-mail-by-the-standard-library.md).
+Anybody can write to the robot's address, so reading is linear in the size of the mail and has bounds
+(:mod:`crawler.rup.protocol.multipart`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from email.message import EmailMessage, Message
-from email.parser import BytesHeaderParser
-from email.policy import SMTP, compat32
+from email.message import EmailMessage
+from email.policy import SMTP
 from email.utils import formatdate
 
 from crawler.rup.protocol.forms import ONE_CLICK
+from crawler.rup.protocol.multipart import content_of, field_of, short_header, split_head, split_parts
 from crawler.rup.protocol.report import Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.wire import decode
 
@@ -25,9 +23,6 @@ MAX_MAIL_BYTES = 12 * 2**20
 _MAX_DEPTH = 4
 _MAX_PARTS = 20
 _MAX_7BIT_CHARS = 990
-_MAX_HEAD_BYTES = 64 * 1024
-_MAX_FIELD_CHARS = 2000  # the library's time for the parameters of a field is quadratic
-_HEAD_END = re.compile(rb"\r?\n\r?\n|\A\r?\n")
 
 #: Header lines are not folded: a program that searches a mail for a URL does not find a folded one.
 _LONG_LINES = SMTP.clone(max_line_length=_MAX_7BIT_CHARS)
@@ -79,71 +74,26 @@ def read_mail(octets: bytes) -> ReceivedReport | Unreadable:
     """The first text in a mail that is a report. Never raises; linear in the size of the mail."""
     if len(octets) > MAX_MAIL_BYTES:
         return Unreadable(f"a mail of more than {MAX_MAIL_BYTES} octets")
-    head, _ = _split_head(octets)
+    head, _ = split_head(octets)
     why = Unreadable("no text in the mail")
     for text in _texts(octets, 0):
         found = read_report(text)
         if isinstance(found, Report):
-            return ReceivedReport(found, _field_of(head, "Message-ID"), _field_of(head, "Date"))
+            return ReceivedReport(found, field_of(head, "Message-ID"), field_of(head, "Date"))
         why = found
     return why
 
 
 def _texts(octets: bytes, depth: int) -> Iterator[str]:
     """The texts in a mail or in a part of one, in order."""
-    head, body = _split_head(octets)
-    part = _short_header(head, "Content-Type", "Content-Transfer-Encoding")
+    head, body = split_head(octets)
+    part = short_header(head, "Content-Type", "Content-Transfer-Encoding")
     if part.get_content_maintype() == "multipart":
         boundary = part.get_boundary()
         if boundary and depth < _MAX_DEPTH:
-            for piece in _split_parts(body, boundary, _MAX_PARTS):
+            for piece in split_parts(body, boundary, _MAX_PARTS):
                 yield from _texts(piece, depth + 1)
     elif part.get_content_type() in ("text/plain", "text/html"):
-        content = _content_of(part, body)
+        content = content_of(part, body)
         if content is not None:
             yield decode(content, part.get_content_charset("") or "")
-
-
-def _split_head(octets: bytes) -> tuple[Message, bytes]:
-    """The header of an entity, as a message without content, and the bytes after it."""
-    start = octets[: _MAX_HEAD_BYTES + 4]
-    end = _HEAD_END.search(start)
-    if end is None:
-        return Message(), b""
-    return BytesHeaderParser(policy=compat32).parsebytes(start[: end.start()] + b"\n\n"), octets[end.end() :]
-
-
-def _field_of(head: Message, name: str) -> str:
-    """The first field of this name, on one line, at most 2,000 characters of it."""
-    return " ".join(str(head.get(name, "")).split())[:_MAX_FIELD_CHARS]
-
-
-def _short_header(head: Message, *names: str) -> Message:
-    """The fields with these names, each as :func:`_field_of` returns it, for the library to read their parameters."""
-    short = Message()
-    for name in names:
-        if value := _field_of(head, name):
-            short[name] = value
-    return short
-
-
-def _content_of(part: Message, body: bytes) -> bytes | None:
-    """The bytes of an entity without its transfer encoding; ``part`` has the field ``Content-Transfer-Encoding``."""
-    part.set_payload(body.decode("ascii", "surrogateescape"))
-    content = part.get_payload(decode=True)
-    return content if isinstance(content, bytes) else None
-
-
-def _split_parts(body: bytes, boundary: str, most: int) -> list[bytes]:
-    """The parts between the lines of a boundary (RFC 2046, 5.1.1), without the text before and after them.
-
-    At most ``most`` parts; the rest of the body is not read.
-    """
-    line = re.escape(b"--" + boundary.encode("utf-8", "surrogateescape"))
-    pieces = re.split(rb"(?:\A|\r?\n)" + line + rb"(--)?[ \t]*(?=\r?\n|\Z)", body, maxsplit=most)
-    parts = []
-    for closing, piece in zip(pieces[1::2], pieces[2::2], strict=True):
-        if closing:
-            break
-        parts.append(re.sub(rb"\A\r?\n", b"", piece))
-    return parts[:most]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.robots.records import product_token
 from crawler.rup.mail.smtp import SmtpMailer
-from crawler.rup.protocol.forms import MAX_FIELDS, BadForm, Leave, RupRequest, read_form
+from crawler.rup.protocol.forms import MAX_FIELDS, BadForm, Leave, RupRequest, read_form, read_multipart
 from crawler.rup.protocol.info import PATHS, write_info
 from crawler.rup.protocol.server import MAX_QUERY_SPAN, Client, FormAnswer, ServerOffer
 from crawler.rup.protocol.units import UNITS_S, Span
@@ -44,7 +44,7 @@ MAX_FORM_BYTES = 16 * 1024
 _LOG = logging.getLogger("crawler.rup")
 
 _FORM_S = 30
-_FORM = "application/x-www-form-urlencoded"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "application/octet-stream")
 _TOO_LARGE = BadForm(400, f"a form of more than {MAX_FORM_BYTES} octets")
 
 
@@ -205,8 +205,8 @@ async def _asked(request: web.Request) -> RupRequest | BadForm:
     if request.method != "POST":
         return _form(query)
     kind = request.content_type
-    if request.can_read_body and kind not in (_FORM, "application/octet-stream"):  # the latter, if it is not said
-        return BadForm(400, f"a form must be {_FORM}")
+    if request.can_read_body and kind not in _FORMS:
+        return BadForm(400, f"a form must be {' or '.join(_FORMS[:2])}")
     body = bytearray()
     try:
         async with asyncio.timeout(_FORM_S):
@@ -216,13 +216,15 @@ async def _asked(request: web.Request) -> RupRequest | BadForm:
                     return _TOO_LARGE
     except TimeoutError:
         return BadForm(400, f"the form was not complete after {_FORM_S} s")
+    if kind == "multipart/form-data":
+        return _form(query, read_multipart(request.headers["Content-Type"], bytes(body)))
     return _form("&".join(filter(None, (query, body.decode("utf-8", "replace")))))
 
 
-def _form(text: str) -> RupRequest | BadForm:
+def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> RupRequest | BadForm:
     if len(text) > MAX_FORM_BYTES:
         return _TOO_LARGE
     try:
-        return read_form(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        return read_form([*parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS), *more])
     except ValueError:
         return BadForm(400, f"a form of more than {MAX_FIELDS} fields")

@@ -434,10 +434,6 @@ class Offers:
         best: dict[int, int] = {}
         for row in await self._sql.fetch("links_of", numbers=json.dumps(numbers)):
             best[row.target] = min(row.depth, best.get(row.target, row.depth))
-        return await self.nearer(best, max_depth)
-
-    async def nearer(self, best: Mapping[int, int], max_depth: int | None) -> dict[int, FoundOffer]:
-        """The better offers that links make to these URLs, each at its depth."""
         better: dict[int, FoundOffer] = {}
         for row in await self._stored(best):
             known = _known(row)
@@ -447,7 +443,7 @@ class Offers:
         return better
 
     async def apply_better(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
-        """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
+        """Apply offers that :meth:`entailed` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
 
     async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:

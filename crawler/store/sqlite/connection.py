@@ -164,13 +164,9 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
         return list(await db.execute_fetchall(sql, parameters))
 
 
-async def batches_of(
-    db: aiosqlite.Connection, sql: str, parameters: Parameters, *, by_name: bool
-) -> AsyncGenerator[list[Any], None]:
+async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
     """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
     cursor = await db.execute(sql, cast(Any, parameters))
-    if not by_name:
-        cursor.row_factory = None
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
             yield list(batch)

@@ -19,6 +19,7 @@ from crawler.rup.protocol.forms import (
     RupRequest,
     Unregister,
     read_form,
+    read_multipart,
 )
 from crawler.rup.protocol.patterns import wanted
 from crawler.rup.protocol.report import Change, ChangeKind, Report, read_report
@@ -178,6 +179,22 @@ def test_the_link_to_leave_shows_a_button_and_the_button_leaves() -> None:
     assert not may_report(again)
     assert ask(GetSequenceNumber("NEW", "r@b.example"), Known(again))[1] == (), "no signed request confirms it"
     assert (ask(button)[0].status, ask(button)[1]) == (200, ())
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b'--X\r\nContent-Disposition: form-data; name="Action"\r\n\r\nGetIndex\r\n--X\r\n'
+         b'Content-Disposition: form-data; name="Span"\r\n\r\n1-day\r\n--X--\r\n',
+         [("Action", "GetIndex"), ("Span", "1-day")]),
+        (b'--X\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\nc\r\n--X--', []),
+        (b'--X\r\nContent-Type: multipart/mixed; boundary=Y\r\n\r\n--Y\r\n\r\na\r\n--Y--\r\n--X--', []),
+        (b"--X--", []), (b"", []), (b"\x00\xff", []), (b"--X\r\n--X\r\n" * 99, []),
+    ],
+)  # fmt: skip
+def test_forms_in_parts_are_read(body: bytes, fields: list[tuple[str, str]]) -> None:
+    assert read_multipart("multipart/form-data; boundary=X", body) == fields
+    assert read_multipart("multipart/form-data", body) == []
 
 
 def test_an_address_that_had_mail_under_another_registration_gets_no_first_report_again() -> None:
