@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 import msgspec
 
 from crawler.engine import operator_log
+from crawler.engine.answers import tagged
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.engine.licences import Postponed
 from crawler.errors import CrawlerError
@@ -140,8 +141,7 @@ class ClaimTask:
         if isinstance(copy, RobotsTarget):
             return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
-        gate, group = context.gate, self._claim.group
-        waits_long = gate.should_release(group) if copy is known else gate.pauses_long(group)
+        waits_long = copy is not known and context.gate.pauses_long(self._claim.group)
         if (ended := without_answer(queued, copy, context.scope)) is not None:
             self._refuse(ended)
         elif copy.action is RobotsAction.DEFER:
@@ -215,15 +215,15 @@ class ClaimTask:
         is_page = False
         try:
             unread = await context.answers.unread(queued)
-            result: FetchResult | None = unread
-            if unread is None:
-                result = await context.gate.send(context.answers.request(queued), permit)
-                if isinstance(result, Fetched) and context.answers.may_be_kept(result, known.rules, known.filed):
-                    context.outbox.add_unread(queued.id, result)
-            if result is not None:  # else the robots copy has run out: the URL is still queued
+            answer = unread or await context.gate.send(context.answers.request(queued), permit)
+            if answer is not None:  # else the robots copy has run out: the URL is still queued
+                result = tagged(answer, known.rules)
+                is_new = unread is None
+                if is_new and isinstance(answer, Fetched) and context.answers.may_be_kept(result, known.filed):
+                    context.outbox.add_unread(queued.id, answer)
                 context.gate.begin_reading(permit.group)
                 try:
-                    outcome = await self._outcome(queued, permit, known, result, is_new=unread is None)
+                    outcome = await self._outcome(queued, permit, known, result, is_new=is_new)
                 finally:
                     context.gate.end_reading(permit.group)
                 if outcome is not None:
@@ -242,7 +242,7 @@ class ClaimTask:
         ``is_new``: the answer has come now, and was not left unread by another worker.
         """
         context = self._context
-        decoded, facts = await context.answers.read(queued, result, known.rules, known.not_found)
+        decoded, facts = await context.answers.read(queued, result, known.not_found)
         if isinstance(decoded, Failed) and isinstance(result, Fetched):
             context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
             if is_new:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 import msgspec
@@ -189,6 +188,7 @@ class Gate:
         self._lag = side.lag
         self._connections = side.connections
         self._memory = side.memory or BodyMemory()
+        self._memory.on_wait = self._body_waits
         self._clock = clock
         self.bench = bench
         self._log = log
@@ -329,8 +329,7 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            waits = partial(self._body_waits, permit.group)
-            sent = msgspec.structs.replace(request, address=address, group=permit.group, fresh=fresh, body_waits=waits)
+            sent = msgspec.structs.replace(request, address=address, group=permit.group, fresh=fresh)
             answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)

@@ -37,7 +37,7 @@ from crawler.fetch.idle_connections import MOST_IDLE, IdleConnections
 from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
-from crawler.fetch.session import Response, Session
+from crawler.fetch.session import ORIGINS_KEPT, Response, Session
 from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
@@ -191,6 +191,7 @@ class HttpFetcher:
         self._tls = Tls(settings.ca_file, settings.unverified)
         self._decoding = asyncio.Lock()  # a decoder at work holds a window of up to 16 MB
         self._accepted = frozenset((*settings.accept_types, ""))
+        self._refused_site = lru_cache(ORIGINS_KEPT)(self._refusal_of_site)
         self._timeouts = aiohttp.ClientTimeout(
             total=settings.total_timeout_s, sock_connect=settings.connect_timeout_s, sock_read=settings.read_timeout_s
         )
@@ -282,17 +283,12 @@ class HttpFetcher:
         }
 
     async def _ask(self, transfer: Transfer) -> FetchResult:
-        request = transfer.request
-        refused = refusal_of_port(request.url)
-        if self._settings.proxy:
-            allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
-            host = host_of(request.url)
-            refused = refused or refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
-        if refused:
+        request, site, path = transfer.request, *split(transfer.request.url)
+        if refused := self._refused_site(site):
             return Failed(**self._about(transfer), kind=ErrorKind.ADDRESS, detail=refused)
         form = None if request.form is None else urlencode(request.form).encode("ascii")
         try:
-            response = await self._session.request(request.url, self._extra_headers(transfer), form)
+            response = await self._session.request(site, path, self._extra_headers(transfer), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -308,6 +304,14 @@ class HttpFetcher:
             if isinstance(transfer, Tape):
                 transfer.complete = response.content.is_eof()
             response.connection.release()
+
+    def _refusal_of_site(self, site: str) -> str | None:
+        """Why no request may be sent to a site, by its port, or by its name if only a proxy knows its address."""
+        refused, settings = refusal_of_port(site), self._settings
+        if refused is not None or not settings.proxy:
+            return refused
+        allow_private, loopback_only = settings.allow_private, settings.loopback_only
+        return refusal_behind_proxy(host_of(site), allow_private=allow_private, loopback_only=loopback_only)
 
     async def _answer(self, response: Response, transfer: Transfer) -> FetchResult:
         """The result for a response, by its status and headers. The body is read only if it is wanted."""
@@ -471,7 +475,10 @@ class HttpFetcher:
         if request.form is not None:
             extra["Content-Type"] = "application/x-www-form-urlencoded"
         if self._signer is not None:
-            method, authority = "GET" if request.form is None else "POST", self._session.authority(request.url)
+            method, authority = (
+                "GET" if request.form is None else "POST",
+                self._session.authority(split(request.url).site),
+            )
             fields = self._headers | extra
             extra |= self._signer.headers(method, request.url, authority, fields, self._clock.now())
         if self._settings.site_headers:

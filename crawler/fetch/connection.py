@@ -178,6 +178,8 @@ class Connection(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop, lag_now_s: LagNow = no_lag) -> None:
         super().__init__(loop)
         self.group = ""
+        self.key: Hashable = None  # of the connector, while it is idle
+        self.idle_since = self.idle_until = 0.0  # by the clock of the loop
         self.tls: ssl.SSLObject | None = None
         self._tls_facts: TlsFacts | None = None
         self.peer = ""
