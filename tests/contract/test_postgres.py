@@ -402,16 +402,18 @@ async def test_an_error_of_a_lost_connection_is_one_although_a_server_reports_it
         await store.close()
 
 
-async def test_a_connection_that_breaks_during_its_set_up_is_replaced(workers: TwoWorkers) -> None:
+async def test_a_connection_that_breaks_during_its_set_up_is_replaced(
+    workers: TwoWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, *_ = workers
     prepared = []
 
-    async def prepare(connection: Any) -> None:
+    def prepare(connection: Any) -> None:
         prepared.append(connection)
         if len(prepared) == 1:
             raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
 
-    first._reader.on_connect = [prepare]
+    monkeypatch.setattr("crawler.store.postgres.connection._notice_silence", prepare)
     first._reader.drop()
     assert await first.query("SELECT 1 AS one") == [{"one": 1}]
     assert [connection.is_closed() for connection in prepared] == [True, False]

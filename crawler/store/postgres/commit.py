@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawler.store.postgres.statements import PostgresStatements
-from crawler.store.sql.commit import Committer
+from crawler.store.sql.commit import REQUEST, Committer
 from crawler.store.sql.tables import Row
 
 
@@ -17,7 +17,7 @@ class PostgresCommitter(Committer):
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         return {row.site_id: row.id for row in await self._sql.inserted("robots_copy", rows, "site_id, id")}
 
-    async def _insert_requests(self, rows: list[Row]) -> None:
+    async def _insert_requests(self, rows: list[tuple[object, ...]], columns: tuple[str, ...] = REQUEST) -> None:
         if rows:
             first = (await self._sql.fetch_one("number_requests_of", count=len(rows))).first
-            await super()._insert_requests([row | {"id": number} for number, row in enumerate(rows, first)])
+            await super()._insert_requests([(n, *row) for n, row in enumerate(rows, first)], ("id", *columns))

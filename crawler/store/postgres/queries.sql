@@ -24,9 +24,6 @@ ORDER BY 1 ON CONFLICT DO NOTHING;
 -- idle_in_transaction_session_timeout ends its connection.
 SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY id FOR UPDATE;
 
--- name: notify
-SELECT pg_notify(:channel, '');
-
 -- name: clock
 SELECT clock() AS now;
 

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from crawler.clock import SystemClock, boot_s, monotonic_s
+from crawler.clock import SystemClock, boot_s
 from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import RunEnd
@@ -25,18 +25,15 @@ from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
-from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import in_transaction
 from crawler.store.sql.store import Store
-from crawler.store.sql.tables import Row, tables
+from crawler.store.sql.tables import tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
 
 T = TypeVar("T")
 
-_CHANNEL = "polite_crawler"
-_NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait for each other
 _ROWS_AT_ONCE = 500
 
 
@@ -68,7 +65,6 @@ class PostgresStore(Store):
         self._workers = _Workers(sql, politeness, lease_s)
         self._control_read = self._read
         self._make_sections()
-        self._notified_at = 0.0
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
 
@@ -121,14 +117,6 @@ class PostgresStore(Store):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def _commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
-        result = await super()._commit(batch, contents)
-        now = monotonic_s()
-        if (batch.outcomes or batch.released) and now - self._notified_at > _NOTIFY_EVERY_S:
-            self._notified_at = now
-            await self._read.fetch("notify", channel=_CHANNEL)  # it need not follow every commit: workers also poll
-        return result
-
     async def begin_snapshot(self) -> None:
         await self.query("BEGIN READ ONLY")
 
@@ -152,13 +140,6 @@ class PostgresStore(Store):
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
         return await super().find_content_mirrors(now)
-
-    def on_news(self, wake: Callable[[], None]) -> None:
-        async def listen(connection: Any) -> None:
-            await connection.add_listener(_CHANNEL, lambda *_: wake())
-
-        self._reader.on_connect = [listen]
-        self._reader.drop()  # the next connection listens
 
     async def _follow_clock(self) -> None:
         if self._clock is not None:
@@ -215,7 +196,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._access)
+        return PostgresCommitter(self)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

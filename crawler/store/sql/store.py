@@ -33,7 +33,7 @@ from crawler.store.rows import (
     CommitBatch,
     CommitResult,
     Counts,
-    Refuted,
+    Heard,
     RobotsTarget,
     RobotsWait,
     SiteNews,
@@ -49,8 +49,8 @@ from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
-from crawler.store.sql.section import Access, in_transaction
-from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
+from crawler.store.sql.section import in_transaction
+from crawler.store.sql.site_rows import claimed_site, heard_since, robots_copy
 from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
@@ -87,9 +87,8 @@ class Store(ABC):
     dialect: str
     _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
-    _control_read: Queries  # see Access
+    _control_read: Queries  # see StoreSection
     _offers: Offers
-    _access: Access
     _workers: Workers
     _revisits: RevisitRows
     control: Control
@@ -104,32 +103,20 @@ class Store(ABC):
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
-        self._access = access = Access(
-            name=self.name,
-            read=self._read,
-            control_read=self._control_read,
-            transact=self._transact,
-            writing=self._writing,
-            retry=self._retry,
-            sql=self._sql,
-            offers=self._offers,
-            workers=self._workers,
-            revisits=RevisitRows(self._sql, self._offers),
-        )
-        self._revisits = access.revisits
-        self.bodies = Bodies(access)
-        self.control = Control(access)
-        self.revisits = Revisits(access)
-        self.samples = Samples(access)
-        self.results = Results(access)
-        self.maintenance = Maintenance(access, self.bodies)
+        self._revisits = RevisitRows(self._sql, self._offers)
+        self.bodies = Bodies(self)
+        self.control = Control(self)
+        self.revisits = Revisits(self)
+        self.samples = Samples(self)
+        self.results = Results(self)
+        self.maintenance = Maintenance(self)
 
     @cached_property
     def rup(self) -> Subscriptions:
         """The registrations with servers of the Remote Update Protocol."""
         from crawler.store.sql.subscriptions import Subscriptions  # loads the forms and mails of the protocol
 
-        return Subscriptions(self._access)
+        return Subscriptions(self)
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -143,7 +130,7 @@ class Store(ABC):
         """Executes the commits of this worker."""
         from crawler.store.sql.commit import Committer  # only a crawl commits
 
-        return Committer(self._access)
+        return Committer(self)
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
@@ -157,10 +144,6 @@ class Store(ABC):
     @abstractmethod
     async def _end_crashed(self, now: float) -> None:
         """End the workers that are known to be dead although their leases have not ended."""
-
-    @abstractmethod
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when another worker may have stored work for this one."""
 
     @abstractmethod
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
@@ -687,20 +670,9 @@ class Store(ABC):
         await self._committer.forget_refusals(sites, now)
         self._offers.forget()
 
-    async def main_sites(self) -> list[tuple[str, str]]:
-        """Every (mirror, main site) known from a Host line."""
-        return [(row.site, row.main_site) for row in await self._heard("host")]
-
-    async def adopted_hosts(self) -> list[str]:
-        """Every host that takes the place of a seed that redirects to it."""
-        return [row.site for row in await self._heard("adopted")]
-
-    async def refuted_mirrors(self) -> list[Refuted]:
-        """Every site whose Host line was contradicted."""
-        return [refuted_of(row) for row in await self._heard("refuted")]
-
-    async def _heard(self, evidence: str) -> list[Any]:
-        return [row for row in await self._read.fetch("heard_since", since=-math.inf) if row.evidence == evidence]
+    async def heard(self) -> Heard:
+        """All that answers have told about main sites and seeds, in this run and before."""
+        return await heard_since(self._read, -math.inf)
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:

@@ -149,9 +149,6 @@ class SqliteStore(Store):
         async with read_errors(self._path):
             await self._thread.step_through(read)
 
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """No-op: SQLite sends no notifications, workers on one file poll."""
-
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)
 
