@@ -19,7 +19,8 @@ connection and do not change the answer (RFC 9112, 9.2).
 
 The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls
 ``_reschedule_timeout`` and, for each message, ``feed_data``, and ``resume_reading`` calls
-``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data. Tests fail if the library changes this.
+``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data, and ``_on_read_timeout`` is called by the one
+timer of a connection, which rings at the first limit on the time of its answer. Tests fail if the library changes this.
 """
 
 from __future__ import annotations
