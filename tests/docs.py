@@ -195,14 +195,9 @@ def _entry(name: str, value: Any) -> str:
     if isinstance(value, Enum):
         return "\n".join([*parts, _prose(type(value))])
     if inspect.isclass(value) and not issubclass(value, Exception):
-        fields = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", ())
-        if fields:
-            kinds = inspect.get_annotations(value)
-            fields = [word for word in fields if not word.startswith("_")]
-            parts.append(
-                "| field | type |\n| --- | --- |\n"
-                + "".join(_field(word, kinds) for word in fields if not word.startswith("_"))
-            )
+        kinds = inspect.get_annotations(value)
+        fields = [_field(word, kinds) for word in kinds if not word.startswith("_")]
+        parts += ["| field | type |\n| --- | --- |\n" + "".join(fields)] if fields else []
         parts.insert(1, _prose(value))
         methods = vars(value).items() if not hasattr(value, "_fields") else ()
         parts += [_function(f"{name}.{word}", method) for word, method in methods if _is_method(word, method)]

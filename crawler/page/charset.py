@@ -70,7 +70,7 @@ _CHARSET = re.compile(r"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*", re.IGNORECASE)
 _UNQUOTED = re.compile(r"[^\t\n\x0c\r ;]*")
 _XML = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*([\"'])([^\"'\x00-\x20>]*)\1")
 
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 14
 
 
 def encoding_of(label: str) -> str | None:

@@ -11,7 +11,7 @@ from collections import Counter
 from hashlib import sha256
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
 from crawler.page.headers import LICENCE_TYPE, language_tag
@@ -30,7 +30,9 @@ MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta,title,[src]:is(frame,iframe),script,style,noscript"
+_SELECTOR = "[href],meta,title,frame,iframe,script,style,noscript"
+# Each tree would make an engine of its own.
+_ENGINE = LexborCSSSelector()  # type: ignore[no-untyped-call]
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.
@@ -72,11 +74,11 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
     ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
     """
     encoding, is_certain = sniffed(body, charset)
-    tree, tags = _parsed(body, encoding)
+    root, tags = _parsed(body, encoding)
     if not is_certain and (change := changed(encoding, tags.declared)) != encoding:  # by a <meta> behind the prescan
         encoding = change
-        del tree, tags
-        tree, tags = _parsed(body, encoding)
+        del root, tags
+        root, tags = _parsed(body, encoding)
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -87,23 +89,25 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
         feeds=tags.feeds,
         links=tags.links.uses,
         note=tags.links.note,
-        language=_declared_language(tree, tags.pragma_language),
-        resources=_resources(tree) if resources else Counter(),
+        language=_declared_language(root, tags.pragma_language),
+        resources=_resources(root) if resources else Counter(),
         licences=tags.licences,
         inline_licence=tags.inline_licence or "",
-        text_sha256=_text_sha256(tree, tags.not_text),  # this and the next change the tree
-        shingles=_shingles(tree) if shingles else b"",
+        text_sha256=_text_sha256(root, tags.not_text),  # this and the next change the tree
+        shingles=_shingles(root) if shingles else b"",
     )
 
 
-def _parsed(body: bytes, encoding: str) -> tuple[LexborHTMLParser, _Tags]:
+def _parsed(body: bytes, encoding: str) -> tuple[LexborNode, _Tags]:
     tree = LexborHTMLParser(in_utf8(body, encoding), options=_OPTIONS)
     tree.raw_html = b""  # the parser would keep a copy of the page
-    return tree, _Tags(tree)
+    root = tree.root
+    assert root is not None  # an empty page has an <html> too
+    return root, _Tags(root)
 
 
 class _Tags:
-    """Collects by one walk over the tree."""
+    """Collects by one walk over the tree below ``root``."""
 
     __slots__ = (
         "_titles",
@@ -121,7 +125,7 @@ class _Tags:
         "title",
     )
 
-    def __init__(self, tree: LexborHTMLParser) -> None:
+    def __init__(self, root: LexborNode) -> None:
         self.links = LinkTable()
         self.base: str | None = None
         self.declared: str | None = None  # the first encoding that a <meta> declares
@@ -136,7 +140,7 @@ class _Tags:
         self.inline_licence: str | None = None  # the first licence that stands in the page (4.6)
         self._titles = 0
         settled = self.links.settled
-        for node in tree.css(_SELECTOR):
+        for node in _ENGINE.find(_SELECTOR, root):
             if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
                 try:  # an item is cheaper than the dictionary of all attributes; one that is missing is dearer
                     href = node.attrs["href"] or ""
@@ -202,17 +206,16 @@ def _media_type(attributes: dict[str, str | None]) -> str:
     return (attributes.get("type") or "").partition(";")[0].strip().lower()
 
 
-def _declared_language(tree: LexborHTMLParser, pragma: str | None) -> str | None:
+def _declared_language(root: LexborNode, pragma: str | None) -> str | None:
     """The language of the root element (HTML Standard, 3.2.6.1), else that of the pragma, if it is a tag."""
-    root = tree.root
-    attributes = {} if root is None else root.attributes
+    attributes = root.attributes
     declared = attributes.get("lang") or attributes.get("xml:lang") or pragma
     return language_tag(declared)
 
 
-def _resources(tree: LexborHTMLParser) -> Counter[tuple[str, str]]:
+def _resources(root: LexborNode) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
-    for node in tree.css(_RESOURCES)[:MAX_RESOURCES]:
+    for node in _ENGINE.find(_RESOURCES, root)[:MAX_RESOURCES]:
         tag, attributes = node.tag or "", node.attributes
         if tag != "link":
             found[_KINDS[tag], attributes["src"] or ""] += 1
@@ -221,23 +224,21 @@ def _resources(tree: LexborHTMLParser) -> Counter[tuple[str, str]]:
     return found
 
 
-def _text_sha256(tree: LexborHTMLParser, not_text: list[LexborNode]) -> bytes:
-    """The digest of the visible text and the title, without the blanks that mark-up adds. Changes ``tree``.
+def _text_sha256(root: LexborNode, not_text: list[LexborNode]) -> bytes:
+    """The digest of the visible text and the title, without the blanks that mark-up adds. Changes the tree.
 
     ``not_text`` are the elements whose text is not visible, in document order.
     """
     for node in reversed(not_text):  # what an element contains before the element: freeing it frees its content
         node.decompose()
-    text = "" if tree.root is None else tree.root.text_lexbor()
-    return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
+    return sha256(root.text(skip_empty=True).encode().translate(None, _WHITESPACE)).digest()
 
 
-def _shingles(tree: LexborHTMLParser) -> bytes:
+def _shingles(root: LexborNode) -> bytes:
     """The smallest shingles of the text of a tree without what is not visible, eight octets each."""
     from crawler.page.shingles import MOST_SHINGLES, shingles, words  # few crawls want them
 
-    text = "" if tree.root is None else tree.root.text(separator=" ")
-    return array("Q", sorted(shingles(words(text)))[:MOST_SHINGLES]).tobytes()
+    return array("Q", sorted(shingles(words(root.text(separator=" "))))[:MOST_SHINGLES]).tobytes()
 
 
 def _is_within(node: LexborNode, *tags: str) -> bool:

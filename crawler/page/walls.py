@@ -78,7 +78,7 @@ _HEAD = r"\s*(?:/\*(?:(?!\*/).)*\*/\s*)?(?:\(?function\s*\(\)\s*\{\s*)?"
 _MARKS = (
     _Marks(
         "Cloudflare",
-        b"_cf_chl_opt",
+        b"window._cf_chl_opt",
         _script("window._cf_chl_opt", rf"{_HEAD}window\._cf_chl_opt\s*=\s*\{{"),
         (
             _script("orchestrate script", r"[^<]*/cdn-cgi/challenge-platform/h/[a-z]/orchestrate/"),
@@ -88,7 +88,7 @@ _MARKS = (
     ),
     _Marks(
         "AWS WAF",
-        b"gokuProps",
+        b"window.gokuProps",
         _script(
             "window.gokuProps",
             rf"{_HEAD}(?:window\.awsWafCookieDomainList\s*=\s*\[[^\]]*\];?\s*)?window\.gokuProps\s*=",
@@ -111,7 +111,7 @@ _MARKS = (
     ),
     _Marks(
         "HUMAN",
-        b"_pxUuid",
+        b"window._pxUuid",
         _script("window._pxUuid", rf"{_HEAD}window\._px[A-Za-z]+\s*=(?:(?!</).){{0,2000}}window\._pxUuid\s*="),
         (
             _tag("#px-captcha", r"<div[^>]*\sid=[\"']?px-captcha\b"),
@@ -120,7 +120,7 @@ _MARKS = (
     ),
     _Marks(
         "Anubis",
-        b"anubis_",
+        b"/.within.website/x/",
         _tag("#anubis_challenge", r"<script[^>]*\sid=[\"']?anubis_(?:challenge|version)\b"),
         (_tag("/.within.website/", r"<[a-z]+[^>]*/\.within\.website/x/(?:cmd/anubis|xess)/"),),
     ),

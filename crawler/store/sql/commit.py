@@ -277,9 +277,7 @@ class Committer(StoreSection):
         claimed = {o.queued.id: o.queued.depth for o in outcomes if o.offers}
         rows = await self._sql.fetch("depths", numbers=json.dumps(list(claimed)))
         nearer = [row.id for row in rows if row.depth < claimed[row.id]]
-        if not nearer:
-            return set()
-        return await self._offers.apply_better(await self._offers.entailed(nearer, max_depth), max_depth)
+        return await self._offers.bring_targets_nearer(nearer, max_depth) if nearer else set()
 
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
         pages: list[tuple[object, ...]] = []

@@ -403,9 +403,13 @@ class Offers:
                     changes[number] = (change, found_on)
             await self._write(changes, {number: row.state for number, row in stored.items()})
             requeued += [number for number, (change, _) in changes.items() if change.requeue]
-            better = await self.entailed(list(changes), max_depth)
+            better = await self._entailed(list(changes), max_depth)
             await self.lock(better)
         return requeued
+
+    async def bring_targets_nearer(self, numbers: list[int], max_depth: int | None) -> set[int]:
+        """Apply what follows from a lower depth of these pages; returns the groups that have new work."""
+        return await self.groups(await self._apply(await self._entailed(numbers, max_depth), max_depth))
 
     async def _write(self, changes: dict[int, tuple[UrlChange, int | None]], states: Mapping[int, str]) -> None:
         moved = [n for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
@@ -429,15 +433,11 @@ class Offers:
         )
         await self.enqueue(moved)
 
-    async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
+    async def _entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """The better offers that a lower depth of these pages makes to the URLs that they link or redirect to."""
         best: dict[int, int] = {}
         for row in await self._sql.fetch("links_of", numbers=json.dumps(numbers)):
             best[row.target] = min(row.depth, best.get(row.target, row.depth))
-        return await self.nearer(best, max_depth)
-
-    async def nearer(self, best: Mapping[int, int], max_depth: int | None) -> dict[int, FoundOffer]:
-        """The better offers that links make to these URLs, each at its depth."""
         better: dict[int, FoundOffer] = {}
         for row in await self._stored(best):
             known = _known(row)
@@ -445,10 +445,6 @@ class Offers:
             if weigh(known, offer) is not None:
                 better[row.id] = FoundOffer(offer, None)
         return better
-
-    async def apply_better(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
-        """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
-        return await self.groups(await self._apply(better, max_depth))
 
     async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         """Keep other workers from changing these groups until the transaction ends. SQLite has one writer: no-op."""

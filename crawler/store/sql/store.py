@@ -150,10 +150,6 @@ class Store(ABC):
         """End the workers that are known to be dead although their leases have not ended."""
 
     @abstractmethod
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when another worker may have stored work for this one."""
-
-    @abstractmethod
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         """The rows of a query on the views (docs/store.md), whole.
 
@@ -353,8 +349,7 @@ class Store(ABC):
     async def others_at_work(self, before: float = math.inf) -> bool:
         """Whether other workers may still find URLs for this one.
 
-        That is so if they hold groups or have just released one that can be asked ``before`` that time, or if offers
-        between groups are under way.
+        That is so if they hold groups, or have just released one that can be asked ``before`` that time.
         """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id, before=before)).any_other)
 
@@ -422,7 +417,7 @@ class Store(ABC):
         stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
         is_here = self.bodies.location is None
         contents: dict[str, list[Row]] = {
-            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
+            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in sorted(stored.items())],
             "preference_set": set_rows(batch.outcomes),
             "answer": answer_rows(batch.outcomes),
         }
@@ -798,9 +793,9 @@ class Store(ABC):
         """
         await self._sql.execute("end_address_waits", now=now)
 
-    async def unread_urls(self) -> list[str]:
+    async def unread_urls(self) -> list[int]:
         """The URLs whose answers are in the request log, and were not read yet."""
-        return [row.url for row in await self._read.fetch("unread_urls")]
+        return [row.url_id for row in await self._read.fetch("unread_urls")]
 
     @retrying
     @in_transaction
@@ -821,10 +816,6 @@ class Store(ABC):
     async def end_notes(self) -> None:
         """Drop the temporary tables, and read the newest state of the store again."""
         await self.query("ROLLBACK")
-
-    async def begin_complete_snapshot(self) -> None:
-        """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
-        await self.begin_snapshot()
 
     @in_transaction
     async def empty(self, tables: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ from crawler.errors import (
     UsageError,
 )
 from crawler.private_files import PRIVATE, make_private
+from crawler.store.location import db_argument
 from crawler.store.named_rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
 from crawler.store.sqlite.on_thread import OnThread
@@ -163,13 +164,9 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
         return list(await db.execute_fetchall(sql, parameters))
 
 
-async def batches_of(
-    db: aiosqlite.Connection, sql: str, parameters: Parameters, *, by_name: bool
-) -> AsyncGenerator[list[Any], None]:
+async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
     """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
     cursor = await db.execute(sql, cast(Any, parameters))
-    if not by_name:
-        cursor.row_factory = None
     try:
         while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
             yield list(batch)
@@ -375,9 +372,11 @@ def lock_store(path: Path) -> FileLock:
     except Timeout:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
+        argument = db_argument(str(path))
         raise StoreInUse(
-            f"{path}: another command writes to this store{holder(Path(lock.lock_file))}; wait for it, stop it, or "
-            "choose another ",
+            f"{path}: another command writes to this store{holder(Path(lock.lock_file))}; wait for it, stop it "
+            f"(`crawler control stop{argument}`), give it URLs (`crawler control queue URL{argument}`), or choose "
+            "another ",
             Setting("store.db"),
         ) from None
     except OSError as error:

@@ -87,6 +87,12 @@ class OnThread:
             self._thread = None
         raise RuntimeError("a transaction awaits something else than its statements")
 
+    async def step_through(self, read: Callable[[sqlite3.Connection], Iterator[None]]) -> None:
+        """Execute a generator on the thread. Other calls are executed between its steps."""
+        steps = read(self._connection)
+        while await self._hop(next, steps, self) is None:
+            pass
+
     async def execute(self, sql: str, parameters: Any = (), /) -> Any:
         return await self._call(self._connection.execute, sql, parameters)
 

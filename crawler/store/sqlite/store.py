@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -124,11 +125,6 @@ class SqliteStore(Store):
             await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @property
-    def changes(self) -> int:
-        """How many rows were written over this connection."""
-        return self._db.total_changes
-
-    @property
     def name(self) -> str:
         return str(self._path)
 
@@ -143,17 +139,15 @@ class SqliteStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return interrupting(self._db, seconds)
 
-    async def batches(
-        self, sql: str, parameters: Parameters = (), *, by_name: bool = True
-    ) -> AsyncGenerator[list[Any], None]:
-        """Without ``by_name``, rows are tuples, which are made in half the time."""
-        batches = batches_of(self._db, sql, parameters, by_name=by_name)
-        async with read_errors(self._path), aclosing(batches) as found:
+    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
+        async with read_errors(self._path), aclosing(batches_of(self._db, sql, parameters)) as found:
             async for batch in found:
                 yield batch
 
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """No-op: SQLite sends no notifications, workers on one file poll."""
+    async def read_in_steps(self, read: Callable[[sqlite3.Connection], Iterator[None]]) -> None:
+        """Execute ``read``, a generator that reads the views: see :meth:`OnThread.step_through`."""
+        async with read_errors(self._path):
+            await self._thread.step_through(read)
 
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)
