@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Self, TypeVar
+
+import msgspec
 
 from crawler.errors import Reference, Setting
 
@@ -72,8 +73,7 @@ class Code(StrEnum):
 C = TypeVar("C", bound=Code)
 
 
-@dataclass(frozen=True, slots=True)
-class Coded(Generic[C]):
+class Coded(msgspec.Struct, Generic[C], frozen=True):
     """An outcome: a code with its detail. Subclasses without further fields inherit its methods."""
 
     code: C
@@ -230,16 +230,12 @@ class ReasonCode(Code):
 FRAME_CODES = (ReasonCode.SAMPLE, ReasonCode.FRAME)
 
 
-class Reason(Coded[ReasonCode]):
+class Reason(Coded[ReasonCode], frozen=True):
     """Why a URL is in its state. The view ``urls`` shows it."""
 
-    __slots__ = ()
 
-
-class StoredReason(Reason):
+class StoredReason(Reason, frozen=True):
     """A reason that the store has kept: ``detail`` is the whole sentence, as it was rendered then."""
-
-    __slots__ = ()
 
     @property
     def sentence(self) -> str:
@@ -272,8 +268,7 @@ class WaitCode(Code):
     READING = "reading", "the reading of its robots.txt", "its large robots.txt, behind those of other sites"
 
 
-@dataclass(frozen=True, slots=True)
-class WaitReason(Coded[WaitCode]):
+class WaitReason(Coded[WaitCode], frozen=True):
     """Why a politeness group gets no request for a time. The view ``sites`` shows it."""
 
     code: WaitCode = WaitCode.NONE
@@ -282,10 +277,8 @@ class WaitReason(Coded[WaitCode]):
 NO_WAIT = WaitReason()
 
 
-class StoredWaitReason(WaitReason):
+class StoredWaitReason(WaitReason, frozen=True):
     """A wait that the store has kept: ``detail`` is the whole sentence, as it was rendered then."""
-
-    __slots__ = ()
 
     @property
     def sentence(self) -> str:
@@ -321,10 +314,8 @@ class MailCode(Code):
     UNNUMBERED = "unnumbered", "a report without a sequence number", "a report without a sequence number"
 
 
-class MailVerdict(Coded[MailCode]):
+class MailVerdict(Coded[MailCode], frozen=True):
     """The effect of a mail that the RUP robot read."""
-
-    __slots__ = ()
 
     @property
     def sentence(self) -> str:
@@ -370,8 +361,7 @@ DNS_KINDS = frozenset({ErrorKind.DNS, ErrorKind.DNS_NO_NAME, ErrorKind.DNS_FAILE
 UNSENT_KINDS = DNS_KINDS | {ErrorKind.ADDRESS}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestError:
+class RequestError(msgspec.Struct, frozen=True):
     """Why the answer to a request has no document."""
 
     kind: ErrorKind
@@ -452,10 +442,8 @@ class EndCode(Code):
     BUG = "bug", "a bug"
 
 
-class RunEnd(Coded[EndCode]):
+class RunEnd(Coded[EndCode], frozen=True):
     """Why a run, or a worker of it, ended. The view ``runs`` shows it."""
-
-    __slots__ = ()
 
     def message(self, name: Callable[[Reference], str]) -> str:
         """The sentence, with ``name(setting)`` for each setting in it."""

@@ -156,22 +156,6 @@ class Manifest(msgspec.Struct, frozen=True):
     crawler_version: str
 
 
-class Writers:
-    """Looks whether tasks of a round are still writing their results. Times are those of one clock of the caller."""
-
-    def __init__(self, dataset: Dataset, number: int) -> None:
-        self._dataset = dataset
-        self._number = number
-        self._said: dict[int, bytes] = {}
-        self._news_at = 0.0
-
-    def are_at_work(self, now: float) -> bool:
-        """Whether one of them has said so in the last ``WRITING_S`` seconds."""
-        if (said := self._dataset.writing(self._number)) != self._said:
-            self._said, self._news_at = said, now
-        return bool(said) and now - self._news_at < WRITING_S
-
-
 class Dataset:
     """A dataset that exists."""
 
@@ -266,14 +250,15 @@ class Dataset:
                 longest[group] = max(pause_s, longest.get(group, 0.0))
         return longest
 
-    def say_writing(self, number: int, bucket: int) -> None:
+    def say_writing(self, number: int, bucket: int, now: float) -> None:
         """Say that the task of a bucket sends nothing any more, and is writing its results. Say it again and again."""
-        self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", secrets.token_bytes(8))
+        self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", msgspec.json.encode(now))
 
-    def writing(self, number: int) -> dict[int, bytes]:
-        """What the unfinished tasks of a round have said last that write their results, by bucket."""
+    def are_writing(self, number: int, now: float) -> bool:
+        """Whether an unfinished task of a round has said so in the last ``WRITING_S`` seconds."""
         keys = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/writing")}
-        return {bucket: self.objects.get(keys[bucket]) or b"" for bucket in keys.keys() & self.unfinished(number)}
+        said = [self.read(keys[bucket], float) for bucket in keys.keys() & self.unfinished(number)]
+        return any(at is not None and now - at < WRITING_S for at in said)
 
     def fetch_store(self, number: int, bucket: int, path: Path) -> None:
         """Write the store of a bucket after round ``number`` to the file ``path``."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import struct
 import sys
 from collections.abc import Iterator, Mapping
@@ -84,7 +83,7 @@ def available() -> Confinement:
     if sys.platform != "linux":
         return Confinement()
     libc = _Libc()
-    has_seccomp = platform.machine() in _ARCHITECTURES and libc.prctl(_PR_GET_SECCOMP) >= 0
+    has_seccomp = os.uname().machine in _ARCHITECTURES and libc.prctl(_PR_GET_SECCOMP) >= 0
     return Confinement(True, max(0, libc.syscall(_CREATE_RULESET, None, 0, _VERSION)), has_seccomp)
 
 
@@ -199,7 +198,7 @@ _FOR_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def _filter_calls(libc: _Libc) -> bool:
-    program = _program(_ARCHITECTURES[platform.machine()])
+    program = _program(_ARCHITECTURES[os.uname().machine])
     code = libc.buffer(b"".join(struct.pack("=HBBI", *each) for each in program))
     filter_ = libc.buffer(struct.pack("=H6xQ", len(program), libc.address_of(code)))
     return libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filter_) == 0

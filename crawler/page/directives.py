@@ -10,9 +10,10 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
+
+import msgspec
 
 from crawler.model import Headers, Reading, header_values
 from crawler.preferences.robots_tag import KNOWN_TERMS, VALUED_TERMS, robots_tag
@@ -56,8 +57,7 @@ MAX_EVIDENCE = 20
 MAX_EVIDENCE_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Directives:
+class Directives(msgspec.Struct, frozen=True):
     """The verdict, and its evidence: ``source: content`` of each tag that was read."""
 
     index: bool

@@ -12,8 +12,8 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 from struct import pack
+from typing import NamedTuple
 
 import xxhash
 
@@ -48,7 +48,7 @@ _VALUE_BITS = 64 - (_VALUES - 1).bit_length()
 _FACTORS = (1, *(xxhash.xxh3_64_intdigest(pack("<I", n)) | 1 for n in range(1, _VALUES)))
 # Thai to Khmer and Chinese to Japanese texts have no blanks between words: each character is a word.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_WORD = rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+"
 # The number of a chapter or section before its title, as in "Chapter 3. Types" or "E.3. Types". A version has no full
 # stop after it: "0.2 Changelog".
 _SECTION = re.compile(r"^\s*(\w+\s)?([a-z]\.)?(\d+\.)+\s")
@@ -56,8 +56,7 @@ _SECTION = re.compile(r"^\s*(\w+\s)?([a-z]\.)?(\d+\.)+\s")
 Shingles = Set[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """Words as hashes: those of a title, those that a text is about, and all of it. And the language of the text."""
 
     title: Set[int]
@@ -79,7 +78,7 @@ class Words:
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case, without punctuation."""
-    return _WORD.findall(text[:MAX_CHARS].lower())
+    return re.findall(_WORD, text[:MAX_CHARS].lower())
 
 
 def title_words(title: str | None) -> set[int]:

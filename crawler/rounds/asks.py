@@ -36,7 +36,7 @@ async def asks_of(store: Store, bucket: int) -> list[Ask]:
 
 async def wait_for(asks: list[Ask], store: Store, outbox: Outbox) -> None:
     """Let the sites of other buckets wait for their URLs in the store of the bucket that requests these."""
-    numbers = await store.site_numbers([ask.site for ask in asks])
+    numbers = await store.site_numbers([ask.site for ask in asks]) if asks else {}
     for ask in asks:
         place = split(ask.url)
         outbox.add_robots_wait(RobotsWait(numbers[ask.site], ask.site, RobotsTarget(place.site, place.path), ()))
@@ -76,6 +76,8 @@ async def _whole(copy: RobotsCopy | None, store: Store) -> RobotsCopy | None:
 
 async def receive_answers(answers: list[Answer], store: Store, settings: RobotsSettings, now: float) -> None:
     """Put the answers of other buckets into the store. One that could not be had is a failure of its site."""
+    if not answers:
+        return
     numbers = await store.site_numbers([split(answer.url).site for answer in answers])
     news = SiteNews(now)
     for answer in answers:
@@ -90,5 +92,4 @@ async def receive_answers(answers: list[Answer], store: Store, settings: RobotsS
             before = await store.site_file(number, place.path)
             file = answer.file or licence_unasked(answer.url, why, settings=settings, previous=before, now=now)
             news.files[number, place.path] = file
-    if answers:
-        await store.receive_news(news)
+    await store.receive_news(news)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -23,7 +23,6 @@ from crawler.errors import StoreError
 from crawler.frontier.buckets import Bucket, bucket_of
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
 from crawler.rounds.asks import answers_to, asks_of, permissions_in, receive_answers, wait_for
@@ -45,6 +44,19 @@ _TRY_AGAIN_S = 5.0
 _RARER = 8.0
 
 
+class RoundWork(NamedTuple):
+    """What the tasks of one worker in a round have in common."""
+
+    dataset: Dataset
+    plan: Plan
+    side: FetcherSide
+    clock: Clock
+    hooks: Hooks | None
+    folder: Path
+    name: str  # of this worker alone
+    share: int  # the number of tasks that share the concurrency
+
+
 class BucketTask:
     """The task of a bucket in a round, which this process has claimed.
 
@@ -62,28 +74,11 @@ class BucketTask:
        writes only that nothing has changed.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        plan: Plan,
-        task: Task,
-        side: FetcherSide,
-        clock: Clock,
-        hooks: Hooks | None,
-        folder: Path,
-        name: str,
-        at_once: int,
-    ) -> None:
-        """``name`` is of this worker alone, and ``at_once`` the number of tasks that share its connections."""
-        self._dataset = dataset
-        self._plan = plan
+    def __init__(self, work: RoundWork, task: Task) -> None:
+        self._work = work
+        self._dataset, self._plan, self._clock = dataset, plan, _ = work.dataset, work.plan, work.clock
         self._task = task
-        self._name = f"{task.bucket} {name}"
-        self._at_once = at_once
-        self._side = side
-        self._clock = clock
-        self._hooks = hooks
-        self._folder = folder / f"{task.bucket:05}"
+        self._folder = work.folder / f"{task.bucket:05}"
         self._bucket = Bucket(task.bucket, dataset.head.buckets)
         self._crawl: Crawl | None = None
         self._store: SqliteStore | None = None
@@ -117,7 +112,7 @@ class BucketTask:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
-        limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
+        limits = replace(limits, concurrency=max(1, limits.concurrency // self._work.share))
         settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
@@ -132,7 +127,7 @@ class BucketTask:
             scope = await self._begin(store, limits.max_pages_per_site, begun_at)
             terms["run_id"] = store.run_id
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
-            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, rarer=_RARER)
+            inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
             await wait_for(self._task.asks, store, crawl.outbox)
@@ -188,31 +183,30 @@ class BucketTask:
 
     def _side_of_task(self) -> FetcherSide:
         """The connections of the worker, with an address book of this task."""
-        if self._side.book is None:
-            return self._side
+        if self._work.side.book is None:
+            return self._work.side
         # After the deadline, so that the crawl does not wait for it.
         settings, until = self._dataset.settings.politeness, self._plan.quiet_at
-        book = OwnAddresses(self._side.book, settings, self._take_address, until)
-        return msgspec.structs.replace(self._side, book=book)
+        book = OwnAddresses(self._work.side.book, settings, self._take_address, until)
+        return msgspec.structs.replace(self._work.side, book=book)
 
     async def _take_address(self, network: str) -> bool:
-        is_own = await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
+        is_own = await asyncio.to_thread(
+            self._dataset.take_address, self._plan.round, network, f"{self._task.bucket} {self._work.name}"
+        )
         self._others_have_addresses |= not is_own
         return is_own
 
     async def _write_ahead(self, news: SiteNews) -> None:
-        """Keep the pauses of a commit in the dataset. The permissions in it are published with the results."""
-        self._permissions.update(permissions_in(news, self._bucket))
-        await self._keep_pauses(news.paces)
+        """Keep the pauses of a commit that are longer than usual, and than what is known of their groups.
 
-    async def _keep_pauses(self, paces: Mapping[str, Pace]) -> None:
-        """Write pauses of a commit ahead: those that are longer than usual, and than what is known of their groups.
-
-        If the storage fails, this is tried again until the deadline: the commit waits, and the task asks nobody.
+        If the storage fails, this is tried again until the deadline: the commit waits, and the task asks nobody. The
+        permissions in the commit are published with the results.
         """
+        self._permissions.update(permissions_in(news, self._bucket))
         longer = {
             group: pace.pause_s
-            for group, pace in paces.items()
+            for group, pace in news.paces.items()
             if pace.pause_s > self._kept_pauses.get(group, self._usual_s)
         }
         if longer:
@@ -262,7 +256,7 @@ class BucketTask:
     async def say_writing(self) -> None:
         """Say that nothing is sent any more and results are being written, if so."""
         if self._writing_since is not None:
-            await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket)
+            await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket, self._clock.now())
 
     def remove_files(self) -> None:
         """Delete the files of the task on this machine."""

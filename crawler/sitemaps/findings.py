@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from crawler.dates import any_date
 from crawler.url import NotCrawlable, canonicalise
@@ -20,8 +21,7 @@ class SitemapKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class SitemapLimits:
+class SitemapLimits(msgspec.Struct, frozen=True):
     """Bounds on one sitemap. The protocol's own bounds are 50,000 entries and 52,428,800 bytes decompressed."""
 
     max_entries: int = 50_000
@@ -31,16 +31,14 @@ class SitemapLimits:
     max_chars: int = 16_777_216  # of the URLs together, in full: relative ones are short in the file
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A URL that a sitemap lists. ``lastmod`` is the site's claim in epoch seconds, and may lie in the future."""
 
     url: str
     lastmod: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sitemap:
+class Sitemap(msgspec.Struct, frozen=True):
     """The contents of one file: ``entries`` (pages) or, of an index, ``sitemaps``. Each URL is canonical and unique."""
 
     kind: SitemapKind

@@ -196,7 +196,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._access)
+        return PostgresCommitter(self)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

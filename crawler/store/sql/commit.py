@@ -38,7 +38,7 @@ from crawler.store.rows import (
 from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, merge_sitemap_facts
 from crawler.store.sql.revisits import seen_from
-from crawler.store.sql.section import Access, StoreSection
+from crawler.store.sql.section import StoreSection
 from crawler.store.sql.site_rows import OF_COPY, claimed_site, heard_since
 from crawler.store.sql.tables import Row
 from crawler.store.sql.unread import unread_row
@@ -48,6 +48,7 @@ from crawler.url import ROBOTS_PATH, registered_domain, split
 
 if TYPE_CHECKING:
     from crawler.rup.protocol.info import FoundInfo
+    from crawler.store.sql.store import Store
 
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
 #: When a site may be asked that waits for a URL of another bucket, or that is of another bucket: never in this run.
@@ -84,8 +85,8 @@ _facts_of, _page_of, _request_of = attrgetter(*_OF_FACTS), attrgetter(*_OF_PAGE)
 class Committer(StoreSection):
     """Executes the commits of one worker. Every method must be called within a transaction."""
 
-    def __init__(self, access: Access) -> None:
-        super().__init__(access)
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
         self.begin(0)
 
     def begin(self, run_id: int) -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from crawler.store.retrying import Retry
 from crawler.store.sql.tables import StoreStatements
-from crawler.store.statements import Queries
 
 if TYPE_CHECKING:
-    from crawler.store.sql.offers import Offers
-    from crawler.store.sql.revisits import RevisitRows
-    from crawler.store.sql.workers import Workers
+    from crawler.store.sql.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,37 +51,22 @@ async def are_idle(sql: StoreStatements) -> bool:
     return not await sql.fetch("workers_not_ended")
 
 
-class Access(NamedTuple):
-    """What a section uses of its store.
+class StoreSection:
+    """A section of a store, for one kind of client, with what it uses of its store.
 
-    ``read`` reads committed rows; ``control_read`` does so without waiting for a transaction or a statement. ``sql``
-    and what follows belong to the one transaction that may be open. ``transact`` executes a function in it;
-    ``writing()`` opens it for a caller that awaits something else meanwhile. ``name`` is the store's name in messages.
+    ``_read`` reads committed rows; ``_control_read`` does so without waiting for a transaction or a statement.
+    ``_sql``, ``_offers``, ``_workers`` and ``_revisits`` belong to the one transaction that may be open. ``_transact``
+    executes a function in it; ``_writing()`` opens it for a caller that awaits something else meanwhile.
     """
 
-    name: str
-    read: Queries
-    control_read: Queries
-    transact: Transact
-    writing: Callable[[], AbstractAsyncContextManager[None]]
-    retry: Retry
-    sql: StoreStatements
-    offers: Offers
-    workers: Workers
-    revisits: RevisitRows
-
-
-class StoreSection:
-    """A section of a store, for one kind of client."""
-
-    def __init__(self, access: Access) -> None:
-        self._name = access.name
-        self._read = access.read
-        self._control_read = access.control_read
-        self._transact = access.transact
-        self._writing = access.writing
-        self._retry = access.retry
-        self._sql = access.sql
-        self._offers = access.offers
-        self._workers = access.workers
-        self._revisits = access.revisits
+    def __init__(self, store: Store) -> None:
+        self._name = store.name  # in messages
+        self._read = store._read
+        self._control_read = store._control_read
+        self._transact = store._transact
+        self._writing = store._writing
+        self._retry = store._retry
+        self._sql = store._sql
+        self._offers = store._offers
+        self._workers = store._workers
+        self._revisits = store._revisits

@@ -49,7 +49,7 @@ from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
-from crawler.store.sql.section import Access, in_transaction
+from crawler.store.sql.section import in_transaction
 from crawler.store.sql.site_rows import claimed_site, heard_since, robots_copy
 from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
@@ -87,9 +87,8 @@ class Store(ABC):
     dialect: str
     _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
-    _control_read: Queries  # see Access
+    _control_read: Queries  # see StoreSection
     _offers: Offers
-    _access: Access
     _workers: Workers
     _revisits: RevisitRows
     control: Control
@@ -104,32 +103,20 @@ class Store(ABC):
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
-        self._access = access = Access(
-            name=self.name,
-            read=self._read,
-            control_read=self._control_read,
-            transact=self._transact,
-            writing=self._writing,
-            retry=self._retry,
-            sql=self._sql,
-            offers=self._offers,
-            workers=self._workers,
-            revisits=RevisitRows(self._sql, self._offers),
-        )
-        self._revisits = access.revisits
-        self.bodies = Bodies(access)
-        self.control = Control(access)
-        self.revisits = Revisits(access)
-        self.samples = Samples(access)
-        self.results = Results(access)
-        self.maintenance = Maintenance(access, self.bodies)
+        self._revisits = RevisitRows(self._sql, self._offers)
+        self.bodies = Bodies(self)
+        self.control = Control(self)
+        self.revisits = Revisits(self)
+        self.samples = Samples(self)
+        self.results = Results(self)
+        self.maintenance = Maintenance(self)
 
     @cached_property
     def rup(self) -> Subscriptions:
         """The registrations with servers of the Remote Update Protocol."""
         from crawler.store.sql.subscriptions import Subscriptions  # loads the forms and mails of the protocol
 
-        return Subscriptions(self._access)
+        return Subscriptions(self)
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -143,7 +130,7 @@ class Store(ABC):
         """Executes the commits of this worker."""
         from crawler.store.sql.commit import Committer  # only a crawl commits
 
-        return Committer(self._access)
+        return Committer(self)
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
