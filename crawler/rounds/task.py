@@ -25,8 +25,7 @@ from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.asks import answers_to, asks_of, permissions_in, receive_answers, wait_for
-from crawler.rounds.news import news_of
+from crawler.rounds.asks import answers_to, asks_of, news_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
@@ -119,13 +118,10 @@ class BucketTask:
             await store.keep_bucket(self._bucket)
             await store.bodies.keep_in(settings.store.bodies)
             begun_at = self._clock.now()
-            terms: dict[str, Any] = {
-                "since": begun_at,
-                "unread": msgspec.json.encode(await store.unread_urls()).decode(),
-            }
-            self._written_ahead = max(await store.last_request(), 0)
-            scope = await self._begin(store, limits.max_pages_per_site, begun_at)
-            terms["run_id"] = store.run_id
+            unread = msgspec.json.encode(await store.unread_urls()).decode()
+            self._written_ahead = await store.last_request()
+            scope = await self._begin(store, begun_at)
+            terms = {"since": begun_at, "unread": unread, "run_id": store.run_id}
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
@@ -133,7 +129,7 @@ class BucketTask:
             await wait_for(self._task.asks, store, crawl.outbox)
             while (batch := await asyncio.to_thread(next, offers, None)) is not None:
                 await store.receive_offers(batch, limits.max_depth, limits.max_pages_per_site)
-            done = await self._crawl_and_write(crawl, store, terms, limits.max_pages_per_site)
+            done = await self._crawl_and_write(crawl, store, terms)
         finally:
             self._crawl = self._store = None
             await store.leave(self._clock.now())
@@ -142,9 +138,7 @@ class BucketTask:
         await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
         return msgspec.structs.replace(done, writing_s=self._clock.now() - self._writing_since)
 
-    async def _crawl_and_write(
-        self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any], pages_per_site: int | None
-    ) -> Done:
+    async def _crawl_and_write(self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any]) -> Done:
         if self._end is not None:
             crawl.stop(self._end)
         self._crawl, self._store = crawl, store
@@ -156,13 +150,14 @@ class BucketTask:
             await finish_crawl(crawl.progress, store, self._clock)
         if self._others_have_addresses:
             await store.end_address_waits(began_writing)
-            await store.prepare(pages_per_site)
+            await store.prepare(self._dataset.settings.limits.max_pages_per_site)
         await store.end_run(end, self._clock.now())
         return await self._write(store, terms, end)
 
-    async def _begin(self, store: SqliteStore, pages_per_site: int | None, now: float) -> Any:
+    async def _begin(self, store: SqliteStore, now: float) -> Any:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
         head, settings = self._dataset.head, self._dataset.settings
+        pages_per_site = settings.limits.max_pages_per_site
         if (lost := self._task.lost) is not None:
             await store.pause_after(lost.over_at, lost.pauses)
             await store.prepare(pages_per_site)
@@ -170,15 +165,8 @@ class BucketTask:
         domains = set(head.domains)
         scope = crawl_scope(settings, with_addresses(head.seeds, domains), now)
         unknown = sorted(own.difference(await store.seeds()))
-        await begin(
-            store,
-            scope,
-            head.settings,
-            unknown,
-            now,
-            pages_per_site=pages_per_site,
-            domains=domains & set(unknown),
-        )
+        domains &= set(unknown)
+        await begin(store, scope, head.settings, unknown, now, pages_per_site=pages_per_site, domains=domains)
         return scope
 
     def _side_of_task(self) -> FetcherSide:
