@@ -128,6 +128,7 @@ def main() -> int:
     given = parser.parse_args()
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     submit = f"--master {_MASTER} --conf spark.executorEnv.PYTHONPATH={path} pyspark-shell"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     environment = os.environ | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": submit}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -23,7 +23,7 @@ from crawler.engine.outbox import Outbox
 from crawler.errors import StoreError
 from crawler.frontier.buckets import Bucket
 from crawler.frontier.offers import KnownUrl, Offer, weigh
-from crawler.model import Kind, RobotsCopy, State
+from crawler.model import Kind, State
 from crawler.parquet import load_arrow
 from crawler.reasons import ReasonCode, StoredReason
 from crawler.robots.response import RobotsSettings, unanswered
@@ -112,18 +112,13 @@ async def answers_to(asks: Iterable[tuple[str, int]], store: Store) -> list[Answ
         place, copy, file = split(url), None, None
         site = await store.site(place.site)
         if site is not None and place.path == ROBOTS_PATH:
-            copy = await _whole(site.copy, store)
+            copy = site.copy
+            if copy is not None and copy.body is None:  # it is large
+                copy = msgspec.structs.replace(copy, body=await store.robots_text(copy.sha256))
         elif site is not None:
             file = await store.site_file(site.id, place.path)
         answers.append(Answer(url, sorted(of), copy, file))
     return answers
-
-
-async def _whole(copy: RobotsCopy | None, store: Store) -> RobotsCopy | None:
-    """A copy with its text, also if that is large."""
-    if copy is None or copy.body is not None:
-        return copy
-    return msgspec.structs.replace(copy, body=await store.robots_text(copy.sha256))
 
 
 async def receive_answers(answers: list[Answer], store: Store, settings: RobotsSettings, now: float) -> None:

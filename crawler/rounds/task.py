@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -77,7 +76,6 @@ class BucketTask:
         self._work = work
         self._dataset, self._plan, self._clock = dataset, plan, _ = work.dataset, work.plan, work.clock
         self._task = task
-        self._folder = work.folder / f"{task.bucket:05}"
         self._bucket = Bucket(task.bucket, dataset.head.buckets)
         self._crawl: Crawl | None = None
         self._store: SqliteStore | None = None
@@ -93,7 +91,6 @@ class BucketTask:
 
     async def run(self) -> None:
         """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
-        self._folder.mkdir()
         task, news = self._task, news_of(self._dataset, self._task)
         first = await asyncio.to_thread(next, news, None)
         if first is not None or task.is_ready or task.lost is not None or task.asks or task.answers:
@@ -106,7 +103,7 @@ class BucketTask:
 
     async def _run(self, offers: Iterator[list[Offer]]) -> Done:
         """Take in what other buckets bring, crawl, and write all but the result of the task, which is returned."""
-        path = self._folder / "bucket.db"
+        path = self._work.folder / f"{self._task.bucket:05}.db"
         if self._task.store:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
@@ -136,6 +133,7 @@ class BucketTask:
             await store.close()
         assert self._writing_since is not None, "the crawl has ended"
         await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
+        await asyncio.to_thread(path.unlink)
         return msgspec.structs.replace(done, writing_s=self._clock.now() - self._writing_since)
 
     async def _crawl_and_write(self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any]) -> Done:
@@ -245,10 +243,6 @@ class BucketTask:
         """Say that nothing is sent any more and results are being written, if so."""
         if self._writing_since is not None:
             await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket, self._clock.now())
-
-    def remove_files(self) -> None:
-        """Delete the files of the task on this machine."""
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop(self, end: RunEnd) -> None:
         """End soon; what was crawled is written."""
