@@ -300,13 +300,14 @@ class Connection(ResponseHandler):
     def _on_read_timeout(self, *, is_patient: bool = True) -> None:
         """End the request if one of its limits is over, and set the timer to the first of them otherwise.
 
-        If the own loop is late, data may have arrived long before: the timer rings once more after the lag.
+        If the own loop is late, data may have arrived long before: the timer rings once more after the lag. Data that
+        come before the first request have no limit, and set no timer.
         """
         self._read_timeout_handle = None
-        if self._waits_since == math.inf:
+        if self._waits_since == math.inf or self._transfer is None:
             return
         now = self._loop.time()
-        whole_s = math.inf if self._transfer is None else self._transfer.left_s(now)
+        whole_s = self._transfer.left_s(now)
         silent_s = self._waits_since + (self._read_timeout or math.inf) - now
         head_s = self._head_since + MAX_HEAD_S - now
         left_s = min(whole_s, silent_s, head_s)
