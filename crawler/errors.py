@@ -120,7 +120,7 @@ EXTRAS = {
     "spark": ("pyspark",),
     "identity": ("cryptography", "jinja2"),
     "mcp": ("mcp",),
-    "updates": ("aioimaplib", "aiosmtplib", "re2"),
+    "updates": ("aioimaplib", "re2"),
 }
 
 

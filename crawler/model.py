@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -67,16 +67,12 @@ class Reading(StrEnum):
     RFC9309 = "rfc9309"
 
 
-def _no_op() -> None:
-    pass
-
-
 class Request(msgspec.Struct, frozen=True):
     """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
     ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. The request goes to ``address``, in text;
     an empty one has none, and ``None`` permits all. Its connection is kept for the next request of the ``group``. A
-    ``fresh`` request is sent on a new connection. ``body_waits`` is called if its body must wait for memory.
+    ``fresh`` request is sent on a new connection.
     """
 
     url: str
@@ -93,7 +89,6 @@ class Request(msgspec.Struct, frozen=True):
     address: str | None = None
     group: str = ""
     fresh: bool = False
-    body_waits: Callable[[], None] = _no_op
 
 
 class Exchange(msgspec.Struct, frozen=True):

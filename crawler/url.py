@@ -8,7 +8,7 @@ resolved. Two URLs name the same page if and only if their canonical forms are e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -188,7 +188,8 @@ def host_matches(pattern: str, host: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*") else host == pattern
 
 
-def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
+@lru_cache(maxsize=4096)
+def address_for(host: str, overrides: tuple[tuple[str, str], ...]) -> str | None:
     """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
     name = host.lower().rstrip(".")
     for pattern, address in overrides:

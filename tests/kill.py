@@ -77,7 +77,6 @@ CONSISTENT = (
     "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
     "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE site_of(url_id) = s.id)"
     " AS p WHERE s.fetched <> n",
-    "SELECT id FROM offer",
     "SELECT name FROM site GROUP BY name HAVING count(*) > 1",
     "SELECT url_id FROM page WHERE body_id NOT IN (SELECT id FROM body)",
     "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL",

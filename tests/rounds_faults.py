@@ -1,15 +1,13 @@
 """Inject faults into crawls in rounds: ``python -m tests.rounds_faults --faults N --seed S``.
 
-Each kind of fault happens N times. Most happen on virtual time, at a random call of the storage, so also between claim,
-results, store and manifest (``tests/simulation/rounds.py``):
+Each kind of fault happens N times, on virtual time, at a random call of the storage, so also between claim, results,
+store and manifest (``tests/simulation/rounds.py``). ``python -m tests.rounds --fault`` disturbs real processes.
 
 * ``task``: a worker dies, as by ``kill -9``; another one goes on with the round.
 * ``driver``: the driver dies; another one goes on with the dataset while the workers go on with the round.
 * ``failing``: calls of a worker's storage fail again and again.
 * ``twice``: the storage carries out a conditional PUT, and then answers the repeated one that the object exists.
 * ``slow``: calls take up to half a round, before the storage carries them out or before its answer comes.
-* ``frozen``: a real worker is stopped (SIGSTOP) until after its deadline and after the end of the crawl, and continued.
-* ``clock``: the clock of each real process is an hour ahead or behind when it begins, and most are set meanwhile.
 
 In the end the dataset must equal the store of an undisturbed plain crawl. The web's own log must show no overlap, no
 shortened pause, Crawl-delay or Retry-After, and no more than ``per_address`` requests at once to an address. The hosts
@@ -21,48 +19,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from crawler.clock import SystemClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset
 from crawler.demo.pages import Hit, Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.reasons import EndCode
-from crawler.rounds import commands
-from crawler.rounds.plan import make_plan
 from tests import judge
-from tests.command import ROOT, until
-from tests.e2e.test_rounds import CONFIG, differences, linked_web, of_content
+from tests.e2e.test_rounds import differences, of_content
 from tests.simulation.crawls import Options, crawl
 from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, Fault, Killed, Storage, hosts_of_buckets
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
-from tests.web import LoopbackWeb
 
 HOSTS, PAGES = 6, 4
 UNKNOWN_S = 0.1
-START_S = 10.0  # of a process on a busy machine
 CRAWL_DELAY_S, RETRY_AFTER_S = 1.5 * LENGTH_S, int(2.5 * LENGTH_S)
-#: The ``sitecustomize`` of processes of which each has a wall clock of its own, and notes that in a folder.
-_WRONG_CLOCK = """
-import os, random, time
-real, began, chance = time.time, time.monotonic(), random.Random(f"{seed} {{os.getpid()}}")
-first, then, after_s = chance.choice([-3600, 3600]), chance.choice([-3600, 0, 3600]), chance.uniform(0, 8)
-time.time = lambda: real() + (first if time.monotonic() - began < after_s else then)
-open(f"{folder}/{{os.getpid()}}", "w").close()
-"""
 #: About as many calls as one worker, or the driver, makes in a crawl.
 _CALLS = {"task": 120, "driver": 250, "failing": 120}
 
@@ -234,70 +215,7 @@ async def driver_killed(crawler: Crawler, calls: int) -> int:
     return 0
 
 
-class Real:
-    """A crawl in rounds by real processes, over a web that a plain crawl has crawled before."""
-
-    def __init__(self, seed: int, web: LoopbackWeb, folder: Path, length: int, delay_s: float) -> None:
-        self._web, self._whole, self.data = web, folder / "whole.db", folder / "data"
-        self._seeds, config = linked_web(seed, web, delay_s=delay_s), folder / "c.toml"
-        config.write_text(CONFIG.replace("length = 60", f"length = {length}\nat_once = 1"))  # others get tasks
-        plainly = self.start("-m", "crawler", "run", "--config", config, *self._seeds, "--db", self._whole)
-        self.wrong = _error(plainly)
-        web.web.log.clear()
-        self.dataset = commands._dataset(str(self.data), tuple(self._seeds), config, {})
-
-    def start(self, *arguments: object, modules: Path | None = None) -> subprocess.Popen[str]:
-        """Start Python, which finds the modules of a folder too, and is killed if this process is."""
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, filter(None, (modules, ROOT))))}
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, *map(str, arguments)]
-        quiet = subprocess.DEVNULL
-        return subprocess.Popen(command, env=environment, stdout=quiet, stderr=subprocess.PIPE, text=True)
-
-    def judged(self, driver: subprocess.Popen[str]) -> list[str]:
-        """What is wrong once the driver has ended."""
-        failed = _error(driver)
-        impolite = judge.violations(self._web.log, judge.Manners(delay_s=0.05))
-        differing = of_content(differences(self.data, self._whole))
-        return [*self.wrong, *failed, *map(str, impolite), *differing]
-
-
-def _error(process: subprocess.Popen[str]) -> list[str]:
-    """What a process has said if it has failed."""
-    said = process.communicate()[1]
-    return [said] if process.returncode else []
-
-
-def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
-    """Stop a real worker until the crawl is over, and continue it."""
-    crawl = Real(seed, web, folder, length=10, delay_s=0.005)
-    plan = make_plan(crawl.dataset, [], SystemClock().now() + START_S)
-    worker = crawl.start("-m", "crawler.rounds.worker", crawl.data, plan.round)
-    enough = random.Random(seed).randint(1, 8)  # the first round has one bucket
-    until(lambda: len(web.log) >= enough or worker.poll() is not None, "requests")
-    happened = worker.poll() is None
-    worker.send_signal(signal.SIGSTOP)
-    try:
-        wrong = crawl.judged(crawl.start("-m", "crawler", "rounds", crawl.data))
-        sent = len(web.log)
-    finally:
-        worker.send_signal(signal.SIGCONT)
-    worker.communicate()
-    return int(happened), wrong + [f"{len(web.log) - sent} requests after the deadline"] * (len(web.log) != sent)
-
-
-def wrong_clocks(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
-    """Crawl by processes of which each has a clock of its own: workers of other machines do the first round."""
-    crawl = Real(seed, web, folder, length=3, delay_s=1.5)
-    (noted := folder / "noted").mkdir()
-    (folder / "sitecustomize.py").write_text(_WRONG_CLOCK.format(seed=seed, folder=noted))
-    number = make_plan(crawl.dataset, [], SystemClock().now()).round
-    joined = [crawl.start("-m", "crawler.rounds.worker", crawl.data, number, modules=folder) for _ in range(2)]
-    until(lambda: len(web.log) > 0, "a request")
-    wrong = crawl.judged(crawl.start("-m", "crawler", "rounds", crawl.data, modules=folder))
-    return len(list(noted.iterdir())), wrong + [said for worker in joined for said in _error(worker)]
-
-
-KINDS = ("task", "driver", "failing", "twice", "slow", *(REAL := {"frozen": frozen, "clock": wrong_clocks}))
+KINDS = ("task", "driver", "failing", "twice", "slow")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -308,19 +226,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kind", choices=KINDS, action="append", help="only these")
     asked = parser.parse_args(arguments)
     failed = False
-    with ExitStack() as stack:
-        for kind in asked.kind or KINDS:
-            web = stack.enter_context(LoopbackWeb()) if kind in REAL else None
-            faults, crawls, seed = 0, 0, asked.seed
-            while faults < asked.faults:
-                with tempfile.TemporaryDirectory() as folder:
-                    place = Path(folder)
-                    happened, wrong = disturbed(kind, seed, place) if web is None else REAL[kind](seed, web, place)
-                faults, crawls, failed = faults + happened, crawls + 1, failed or bool(wrong)
-                for line in wrong[:20]:
-                    print(f"web {seed}, {kind}: {line}", flush=True)
-                seed += 1
-                print(f"{faults} × {kind} in {crawls} crawls", flush=True)
+    for kind in asked.kind or KINDS:
+        faults, crawls, seed = 0, 0, asked.seed
+        while faults < asked.faults:
+            with tempfile.TemporaryDirectory() as folder:
+                happened, wrong = disturbed(kind, seed, Path(folder))
+            faults, crawls, failed = faults + happened, crawls + 1, failed or bool(wrong)
+            for line in wrong[:20]:
+                print(f"web {seed}, {kind}: {line}", flush=True)
+            seed += 1
+            print(f"{faults} × {kind} in {crawls} crawls", flush=True)
     print("something was wrong" if failed else "each as if undisturbed")
     return int(failed)
 

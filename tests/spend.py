@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,13 +67,17 @@ def own_cpu_s(pid: int) -> float:
 def resident_bytes(pid: int) -> int:
     """The resident memory of a process and its descendants. A process that has just ended counts as 0."""
     total = 0
+    for each in family(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * PAGE_BYTES
+    return total
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and its descendants, each before its children are looked for."""
     todo = [pid]
     while todo:
-        process = Path("/proc", str(todo.pop()))
-        try:
-            total += int((process / "statm").read_text().split()[1]) * PAGE_BYTES
-            for task in (process / "task").iterdir():
+        yield (each := todo.pop())
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for task in Path(f"/proc/{each}/task").iterdir():
                 todo += map(int, (task / "children").read_text().split())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return total

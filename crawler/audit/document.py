@@ -76,10 +76,10 @@ def _meaning(reason_code: str) -> str:
 
 
 def in_markdown(value: Any) -> Any:
-    """Text of unknown origin on one line, with the special characters of Markdown escaped."""
+    """Text of unknown origin on one line; a character to which Markdown gives a meaning where it stands is escaped."""
     if isinstance(value, Markup):
         return value
-    return Markup(re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(str(value))))
+    return Markup(re.sub(r"([\\`*\[\]<|]|^[>#]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", printable(str(value))))
 
 
 def _code(text: str) -> Markup:

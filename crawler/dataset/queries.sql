@@ -21,13 +21,17 @@ SELECT {columns} FROM seeds
 
 -- name: pages
 -- The pages that this run has fetched, and those whose answers an earlier run has left unread.
-SELECT {columns} FROM pages WHERE fetched_at >= :since OR url IN (SELECT value FROM json_each(:unread))
+SELECT {columns} FROM pages WHERE fetched_at >= :since OR url_id IN (SELECT value FROM json_each(:unread))
 
 -- name: links
--- The links of these pages.
-SELECT {columns} FROM links
-JOIN (SELECT source_id, target_id, follow FROM links_by_id) AS n USING (source_id, target_id) WHERE source_id IN (
-  SELECT url_id FROM pages WHERE fetched_at >= :since OR url IN (SELECT value FROM json_each(:unread)))
+-- The links of these pages, without the URLs.
+SELECT {columns} FROM links_by_id WHERE source_id IN (
+  SELECT url_id FROM pages_by_id WHERE fetched_at >= :since OR url_id IN (SELECT value FROM json_each(:unread)))
+
+-- name: urls_of
+-- The URLs with these numbers in the store.
+SELECT u.url_id, s.site || u.path AS url FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
+WHERE u.url_id IN (SELECT value FROM json_each(:numbers))
 
 -- name: requests
 SELECT {columns} FROM requests WHERE run_id = :run_id

@@ -87,9 +87,13 @@ class Answers:
         """The answer that the store has for ``queued``, if a worker ended before it had read it."""
         return await self._store.unread_answer(queued.id) if queued.is_answered else None
 
-    def may_be_kept(self, result: Fetched, rules: SiteRules | None, filed: tuple[Preference, ...]) -> bool:
-        """Whether the store may have a document before it is read: no header and no file of the site forbids that."""
-        result = tagged(result, rules)
+    def may_be_kept(self, result: FetchResult, filed: tuple[Preference, ...]) -> bool:
+        """Whether the store may have a document before it is read: no header and no file of the site forbids that.
+
+        ``result`` is :func:`tagged`.
+        """
+        if not isinstance(result, Fetched):
+            return False
         if not filed and not direct(result.headers):
             return True
         return self.keeps(self._header_facts(result), filed)
@@ -102,19 +106,17 @@ class Answers:
         self,
         queued: Queued,
         result: FetchResult,
-        rules: SiteRules | None = None,
         not_found: NotFoundExample = NO_EXAMPLE,
     ) -> tuple[FetchResult, PageFacts | SitemapFacts | None]:
         """The answer with its body decoded, and the facts of a document; an answer whose body is broken has failed.
 
         The body of a sitemap stays as it was received.
 
-        ``rules`` are those of the robots.txt under which the request was sent: its Robots-Tag lines bind every page.
-        A parser process reads the document. One that an earlier worker has left unread is read alone in a process.
+        ``result`` is :func:`tagged` with the rules of the robots.txt under which the request was sent. A parser process
+        reads the document. One that an earlier worker has left unread is read alone in a process.
         A page is compared with ``not_found``.
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light.
         """
-        result = tagged(result, rules)
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
         if not isinstance(result, Fetched) or queued.kind is Kind.RUP:

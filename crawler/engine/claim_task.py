@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 import msgspec
 
 from crawler.engine import operator_log
+from crawler.engine.answers import tagged
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.engine.licences import Postponed
 from crawler.errors import CrawlerError
@@ -140,8 +141,7 @@ class ClaimTask:
         if isinstance(copy, RobotsTarget):
             return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
-        gate, group = context.gate, self._claim.group
-        waits_long = gate.should_release(group) if copy is known else gate.pauses_long(group)
+        waits_long = copy is not known and context.gate.pauses_long(self._claim.group)
         if (ended := without_answer(queued, copy, context.scope)) is not None:
             self._refuse(ended)
         elif copy.action is RobotsAction.DEFER:
@@ -215,31 +215,18 @@ class ClaimTask:
         is_page = False
         try:
             unread = await context.answers.unread(queued)
-            result: FetchResult | None = unread
-            if unread is None:
-                result = await context.gate.send(context.answers.request(queued), permit)
-                if isinstance(result, Fetched) and context.answers.may_be_kept(result, known.rules, known.filed):
-                    context.outbox.add_unread(queued.id, result)
-            if result is not None:  # else the robots copy has run out: the URL is still queued
-                with context.gate.reading(permit.group):
-                    decoded, facts = await context.answers.read(queued, result, known.rules, known.not_found)
-                    if isinstance(decoded, Failed) and isinstance(result, Fetched):
-                        context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
-                        if unread is None:
-                            context.bench.unreadable(permit.group, decoded.kind)
-                    if isinstance(facts, PageFacts) and context.answers.keeps(facts, known.filed):
-                        licensed = await self._licensed(queued, known.rules, facts)
-                        if licensed is None:
-                            context.outbox.leave_unread(queued.id)
-                            return
-                        facts = licensed
-                    outcome = await context.answers.outcome(queued, decoded, facts, known.stated, known.filed)
-                    outcome = self._apply_refusals(outcome, result)
-                    is_retried = outcome.state is State.QUEUED
-                    if is_retried and (refused := before_robots(queued, context.scope)) is not None:
-                        self._refuse(refused)  # the operator has blocked its site during the request
-                    else:
-                        context.outbox.add_outcome(outcome)
+            answer = unread or await context.gate.send(context.answers.request(queued), permit)
+            if answer is not None:  # else the robots copy has run out: the URL is still queued
+                result = tagged(answer, known.rules)
+                is_new = unread is None
+                if is_new and isinstance(answer, Fetched) and context.answers.may_be_kept(result, known.filed):
+                    context.outbox.add_unread(queued.id, answer)
+                context.gate.begin_reading(permit.group)
+                try:
+                    outcome = await self._outcome(queued, permit, known, result, is_new=is_new)
+                finally:
+                    context.gate.end_reading(permit.group)
+                if outcome is not None:
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)
         finally:
@@ -247,13 +234,40 @@ class ClaimTask:
                 context.pages.release()
                 context.alarm.ring()  # another group may be claimed for this page
 
-    async def _licensed(self, queued: Queued, rules: SiteRules | None, facts: PageFacts) -> PageFacts | None:
+    async def _outcome(
+        self, queued: Queued, permit: FetchPermit, known: _Known, result: FetchResult, *, is_new: bool
+    ) -> Outcome | None:
+        """Put the outcome of an answer into the outbox; ``None`` if the answer is read again at a later claim.
+
+        ``is_new``: the answer has come now, and was not left unread by another worker.
+        """
+        context = self._context
+        decoded, facts = await context.answers.read(queued, result, known.not_found)
+        if isinstance(decoded, Failed) and isinstance(result, Fetched):
+            context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
+            if is_new:
+                context.bench.unreadable(permit.group, decoded.kind)
+        if isinstance(facts, PageFacts) and context.policy.purposes:
+            facts = await self._licensed(queued, known, facts)
+            if facts is None:
+                context.outbox.leave_unread(queued.id)
+                return None
+        outcome = await context.answers.outcome(queued, decoded, facts, known.stated, known.filed)
+        outcome = self._apply_refusals(outcome, result)
+        is_retried = outcome.state is State.QUEUED
+        if is_retried and (refused := before_robots(queued, context.scope)) is not None:
+            self._refuse(refused)  # the operator has blocked its site during the request
+        else:
+            context.outbox.add_outcome(outcome)
+        return outcome
+
+    async def _licensed(self, queued: Queued, known: _Known, facts: PageFacts) -> PageFacts | None:
         """The facts of a page with what its licences say; ``None`` if one must come first: the URL stays queued."""
         urls = named_licences(facts.preferences)
-        if not self._context.policy.purposes or not (urls or facts.inline_licence):
+        if not (urls or facts.inline_licence) or not self._context.answers.keeps(facts, known.filed):
             return facts
         site = self._claim.sites[queued.site_id]
-        said = await self._context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
+        said = await self._context.licences.of(site, self._claim.group, known.rules, urls, path_of(queued.url))
         if isinstance(said, Postponed):
             self._context.outbox.add_outcome(awaiting_licence(queued, said.until, said.why))
             return None

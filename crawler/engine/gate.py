@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 import msgspec
@@ -190,6 +188,7 @@ class Gate:
         self._lag = side.lag
         self._connections = side.connections
         self._memory = side.memory or BodyMemory()
+        self._memory.on_wait = self._body_waits
         self._clock = clock
         self.bench = bench
         self._log = log
@@ -301,6 +300,7 @@ class Gate:
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
         is logged as failed, and the pause runs from then on.
         """
+        await self.pause(permit.group)
         ticket = self.bench.open(permit.group, host_of(request.url))
         try:
             answer = await self._send_once(request, permit, ticket)
@@ -329,8 +329,7 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            waits = partial(self._body_waits, permit.group)
-            sent = msgspec.structs.replace(request, address=address, group=permit.group, fresh=fresh, body_waits=waits)
+            sent = msgspec.structs.replace(request, address=address, group=permit.group, fresh=fresh)
             answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
@@ -440,17 +439,16 @@ class Gate:
         self.bench.body_waits(group, now)
         self._wake(now)
 
-    @contextmanager
-    def reading(self, group: str) -> Iterator[None]:
-        """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
+    def begin_reading(self, group: str) -> None:
+        """The answer to the last request of ``group`` is being read until :meth:`end_reading`. To be called at once."""
         self.bench.begin_reading(group, self._clock.now())
-        try:
-            yield
-        finally:
-            now = self._clock.now()
-            self._memory.release(group)
-            self.bench.end_reading(group, now)
-            self._wake(now)
+
+    def end_reading(self, group: str) -> None:
+        """The answer to a request of ``group`` has been read."""
+        now = self._clock.now()
+        self._memory.release(group)
+        self.bench.end_reading(group, now)
+        self._wake(now)
 
     def _log_answer(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from crawler.engine import operator_log
 from crawler.engine.gate import FetchPermit
 from crawler.engine.permission import Closed, permission
 from crawler.frontier.operator import BLOCKED
@@ -190,6 +191,8 @@ class Licences:
         return SiteFile(split(url).path, Purpose.LICENSE, now, "not requested", note=why, valid_until=until)
 
     def _keep(self, site_id: int, url: str, file: SiteFile) -> None:
+        if file.note and not file.moved_to:
+            operator_log.licence_unread(url, file.note)
         self._remember(url, file)
         self._context.outbox.add_file(site_id, file)
 

@@ -45,7 +45,7 @@ COMMIT_AGE_S = 0.5
 GATHER_S = 0.02
 #: How many groups one commit claims at most: the first of them need not wait for all.
 CLAIMED_AT_ONCE = 500
-#: How often an idle worker reads the store, in seconds, for work that other workers have made. They also notify.
+#: How often an idle worker reads the store, in seconds, for work that other workers have made.
 POLL_EVERY_S = 1.0
 #: How long requests in flight get to end after a stop, in seconds.
 STOP_GRACE_S = 6.0
@@ -180,7 +180,6 @@ class CrawlLoop:
         task.
         """
         context, fail = self._context, self._context.shutdown.fail
-        context.store.on_news(context.alarm.ring)
         end: RunEnd | None = None
         try:
             async with (
@@ -389,10 +388,10 @@ class CrawlLoop:
         context.progress.committed(contents.requests, contents.outcomes)
         context.sample.committed(contents.requests, now)
         context.pages.learn(new_pages, result.grant)
-        adopt_mains(context.scope, result.mirrors)
-        context.scope.adopt_hosts(result.adopted_hosts)
-        context.main_sites.learn(result.mirrors)
-        context.main_sites.refute(result.refuted)
+        adopt_mains(context.scope, result.heard.mirrors)
+        context.scope.adopt_hosts(result.heard.adopted_hosts)
+        context.main_sites.learn(result.heard.mirrors)
+        context.main_sites.refute(result.heard.refuted)
         context.outbox.committed(result.robots_ids)
         for claim in result.claims:
             self._claim_tasks.start(claim)

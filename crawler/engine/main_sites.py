@@ -47,8 +47,9 @@ class MainSites:
 
     async def remember(self) -> None:
         """Load the mirrors that earlier runs have found."""
-        self.learn(await self._store.main_sites())
-        self.refute(await self._store.refuted_mirrors())
+        heard = await self._store.heard()
+        self.learn(heard.mirrors)
+        self.refute(heard.refuted)
 
     def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
         """Add mirrors that other workers have found, as pairs (mirror, main site)."""
@@ -71,7 +72,7 @@ class MainSites:
             return
         self._checked_at = self._clock.now()
         known = {mirror: main for mirror, main in self._by_mirror.items() if mirror not in self._being_committed}
-        there = {mirror for mirror, _ in await self._store.main_sites()}
+        there = {mirror for mirror, _ in (await self._store.heard()).mirrors}
         for mirror in known.keys() - there:
             if self._by_mirror.get(mirror) == known[mirror]:  # this worker has not learnt of it again meanwhile
                 self._drop(mirror)

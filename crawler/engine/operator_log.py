@@ -50,6 +50,11 @@ def robots_decided(
             _ROBOTS.info("%s: robots.txt has changed", site, extra=facts)
 
 
+def licence_unread(url: str, why: str) -> None:
+    """A licence could not be had or read, so it refuses every use for as long."""
+    _ROBOTS.warning("%s refuses every use: no licence could be read: %s", url, why, extra={"licence": url})
+
+
 def refuses(site: str, news: RefusalNews) -> None:
     """A site answers by walls or refusals: it rests, or is closed."""
     refusals = news.refusals

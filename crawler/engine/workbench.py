@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from enum import Enum, IntEnum, auto
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -309,9 +308,8 @@ class Shares:
 
     def __init__(self, slots: int, pause_s: float = 0.0) -> None:
         self._free = slots
-        self._held = [0] * len(_Kind)  # by a kind and those below it
-        self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # as well
-        self._open_kinds = len(_Kind)  # of so many kinds, from the first on, a slot is free
+        self._held = [0] * len(_Kind)  # by kind
+        self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # of a kind and those below it
         self._pause_s = pause_s / max(1, slots // (_FREE_PER_HELD + 1))
         self._domains: dict[str, _Domain] = {}  # those of late
         self._candidates: tuple[list[tuple[int, int, _Domain]], ...] = ([], [], [], [])
@@ -455,7 +453,7 @@ class Shares:
             return
         ticket.has_slot = False
         self._free += 1
-        self._count(domain.kind, -1)
+        self._held[domain.kind] -= 1
         domain.held -= 1
 
     def domain(self, name: str, now: float) -> _Domain:
@@ -476,25 +474,24 @@ class Shares:
         return domain.kind < self._open_kinds and domain.in_flight < self._share
 
     @property
+    def _open_kinds(self) -> int:
+        """Of so many kinds, from the first on, a slot is free: no kind, with those below it, holds its most."""
+        held, opened = 0, len(_Kind)
+        for kind in reversed(range(len(_Kind))):
+            held += self._held[kind]
+            if held >= self._most[kind]:
+                opened = kind
+        return opened
+
+    @property
     def _share(self) -> int:
         """A domain with fewer requests in flight may acquire a further slot."""
         return max(1, self._free // _FREE_PER_HELD)
 
-    def _count(self, kind: int, slots: int) -> None:
-        """Domains of this kind hold so many more slots."""
-        held = self._held
-        for upper in range(kind + 1):
-            held[upper] += slots
-        self._open_kinds = len(held)
-        for upper, most in enumerate(self._most):
-            if held[upper] >= most:
-                self._open_kinds = upper
-                break
-
     def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True
         self._free -= 1
-        self._count(domain.kind, 1)
+        self._held[domain.kind] += 1
         domain.held += 1
         domain.begin(now, is_paced=ticket.address is not None)
         if ticket.address is not None:
@@ -509,8 +506,8 @@ class Shares:
         """The domain is of this kind from now on, with the slots that it holds and the requests that wait."""
         if kind is domain.kind:
             return
-        self._count(domain.kind, -domain.held)
-        self._count(kind, domain.held)
+        self._held[domain.kind] -= domain.held
+        self._held[kind] += domain.held
         domain.kind = kind
         domain.is_candidate = False  # in the heap of the other kind
         self._consider(domain)
@@ -538,14 +535,15 @@ class Shares:
     def _next_domain(self) -> _Domain | None:
         """Remove the domain whose turn is first, of those that may be served as far as is known."""
         first: _Domain | None = None
-        for kind in range(self._open_kinds):
+        open_kinds = self._open_kinds
+        for kind in range(open_kinds):
             heap = self._candidates[kind]
             while heap and not _is_current(heap[0], kind):
                 heappop(heap)
             if heap and (first is None or heap[0][0] < first.turn):
                 first = heap[0][2]
         for (kind, in_flight), parked in self._parked.items():
-            if kind < self._open_kinds and in_flight < self._share:
+            if kind < open_kinds and in_flight < self._share:
                 domain = next(iter(parked))
                 first = domain if first is None or domain.turn < first.turn else first
         if first is not None and first.is_candidate:
@@ -957,7 +955,7 @@ class Workbench:
         return GiveBack(until, why)
 
     def _wait_in_store(self, group: _Group, until: float, why: WaitReason) -> None:
-        group.pace = replace(group.pace, next_at=until, waits_for=why)
+        group.pace = msgspec.structs.replace(group.pace, next_at=until, waits_for=why)
 
     # --- addresses ----------------------------------------------------------------------------
 

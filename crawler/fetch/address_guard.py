@@ -84,9 +84,9 @@ def refusal_behind_proxy(host: str, *, allow_private: bool, loopback_only: bool)
     return None
 
 
-def refusal_of_port(url: str) -> str | None:
-    """Why no request may be sent to the port of ``url``, whatever its address is; ``None`` if it may."""
-    port = foreign_port(url)
+def refusal_of_port(site: str) -> str | None:
+    """Why no request may be sent to the port of ``site``, whatever its address is; ``None`` if it may."""
+    port = foreign_port(site)
     return None if port is None else f"port {port} is that of another service than the web"
 
 

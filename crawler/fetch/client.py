@@ -37,7 +37,7 @@ from crawler.fetch.idle_connections import MOST_IDLE, IdleConnections
 from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
-from crawler.fetch.session import Response, Session
+from crawler.fetch.session import ORIGINS_KEPT, Response, Session
 from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
@@ -191,13 +191,15 @@ class HttpFetcher:
         self._tls = Tls(settings.ca_file, settings.unverified)
         self._decoding = asyncio.Lock()  # a decoder at work holds a window of up to 16 MB
         self._accepted = frozenset((*settings.accept_types, ""))
+        self._refused_site = lru_cache(ORIGINS_KEPT)(self._refusal_of_site)
         self._timeouts = aiohttp.ClientTimeout(
             total=settings.total_timeout_s, sock_connect=settings.connect_timeout_s, sock_read=settings.read_timeout_s
         )
 
     async def __aenter__(self) -> Self:
         files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
-        self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
+        self._loop = asyncio.get_running_loop()
+        self._idle = IdleConnections(self._loop, files.idle)
         self._resolver = Resolver(
             self._settings.resolve, self._settings.total_timeout_s, make_room=self._idle.close_least_useful
         )
@@ -244,10 +246,12 @@ class HttpFetcher:
         Failures of the server or the network, and bugs that the answer reveals, are in the result. Raises nothing but
         :class:`asyncio.CancelledError`, and :class:`crawler.errors.UsageError` if the system permits no connection.
         """
-        request, started_at = _with_usable_validators(request), self._clock.now()
-        transfer = Transfer(request, started_at)
+        request = _with_usable_validators(request)
+        times = self._clock.now(), self._loop.time() + self._settings.total_timeout_s
         if self._settings.keep_exchanges:
-            transfer = Tape(request, started_at, knows_address=not self._settings.proxy)
+            transfer: Transfer = Tape(request, *times, knows_address=not self._settings.proxy)
+        else:
+            transfer = Transfer(request, *times)
         self._memory.release(request.group)
         is_read_later = False
         try:
@@ -279,21 +283,14 @@ class HttpFetcher:
         }
 
     async def _ask(self, transfer: Transfer) -> FetchResult:
-        request = transfer.request
-        refused = refusal_of_port(request.url)
-        if self._settings.proxy:
-            allow_private, loopback_only = self._settings.allow_private, self._settings.loopback_only
-            host = host_of(request.url)
-            refused = refused or refusal_behind_proxy(host, allow_private=allow_private, loopback_only=loopback_only)
-        if refused:
+        request, site, path = transfer.request, *split(transfer.request.url)
+        if refused := self._refused_site(site):
             return Failed(**self._about(transfer), kind=ErrorKind.ADDRESS, detail=refused)
         form = None if request.form is None else urlencode(request.form).encode("ascii")
-        transfer.end_within(self._settings.total_timeout_s)
         try:
-            async with transfer.in_time():
-                response = await self._session.request(request.url, self._extra_headers(transfer), form)
+            response = await self._session.request(site, path, self._extra_headers(transfer), form)
         except FETCH_ERRORS as error:
-            problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
+            problem = before_answer(error, host_of(request.url), self._timeouts, transfer)
             if request.form is None and was_closing(error, transfer):
                 problem = CLOSING
                 self._idle.note_use(transfer.key, is_lost=True)
@@ -307,6 +304,14 @@ class HttpFetcher:
             if isinstance(transfer, Tape):
                 transfer.complete = response.content.is_eof()
             response.connection.release()
+
+    def _refusal_of_site(self, site: str) -> str | None:
+        """Why no request may be sent to a site, by its port, or by its name if only a proxy knows its address."""
+        refused, settings = refusal_of_port(site), self._settings
+        if refused is not None or not settings.proxy:
+            return refused
+        allow_private, loopback_only = settings.allow_private, settings.loopback_only
+        return refusal_behind_proxy(host_of(site), allow_private=allow_private, loopback_only=loopback_only)
 
     async def _answer(self, response: Response, transfer: Transfer) -> FetchResult:
         """The result for a response, by its status and headers. The body is read only if it is wanted."""
@@ -443,14 +448,13 @@ class HttpFetcher:
             return [body] if body else [], len(body)
         pieces: list[bytes] = []
         size, holds = 0, False
-        async with transfer.in_time():
-            while size <= request.max_bytes and (piece := await content.readany()):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGE_OCTETS and not holds:
-                    holds = True
-                    with transfer.own_wait():
-                        await self._memory.hold(request, expected * (1 + transfer.is_kept))
+        while size <= request.max_bytes and (piece := await content.readany()):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGE_OCTETS and not holds:
+                holds = True
+                with transfer.own_wait():
+                    await self._memory.hold(request, expected * (1 + transfer.is_kept))
         return pieces, size
 
     async def _decode(self, coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:
@@ -471,7 +475,10 @@ class HttpFetcher:
         if request.form is not None:
             extra["Content-Type"] = "application/x-www-form-urlencoded"
         if self._signer is not None:
-            method, authority = "GET" if request.form is None else "POST", self._session.authority(request.url)
+            method, authority = (
+                "GET" if request.form is None else "POST",
+                self._session.authority(split(request.url).site),
+            )
             fields = self._headers | extra
             extra |= self._signer.headers(method, request.url, authority, fields, self._clock.now())
         if self._settings.site_headers:
@@ -500,11 +507,11 @@ class HttpFetcher:
         """Make the socket of a connection. The address guard is here: this is the last call that knows the address."""
         family, kind, protocol, _, where = address
         reason = None if self._settings.proxy else self._refusal(str(where[0]))
-        attempts = current_transfer().attempts
+        transfer = current_transfer()
         if reason:
-            attempts.refusals.append(reason)
+            transfer.refusals += (reason,)
             raise AddressRefused(reason)
-        attempts.permitted = True
+        transfer.permitted = True
         return socket.socket(family, kind, protocol)
 
 

@@ -19,7 +19,8 @@ connection and do not change the answer (RFC 9112, 9.2).
 
 The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls
 ``_reschedule_timeout`` and, for each message, ``feed_data``, and ``resume_reading`` calls
-``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data. Tests fail if the library changes this.
+``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data, and ``_on_read_timeout`` is called by the one
+timer of a connection, which rings at the first limit on the time of its answer. Tests fail if the library changes this.
 """
 
 from __future__ import annotations
@@ -29,20 +30,19 @@ import math
 import re
 import select
 import ssl
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import aiohttp
-import msgspec
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
-from crawler.fetch.time_limit import LagNow, PatientTimer, no_lag
+from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import facts_of, keep_session
 from crawler.model import Request, TlsFacts
 from crawler.reasons import ErrorKind, RequestError
@@ -70,13 +70,6 @@ class BoundExceeded(aiohttp.ClientError):
         self.problem = problem
 
 
-class Attempts(msgspec.Struct):
-    """The addresses that one request has tried: what the address guard decided."""
-
-    refusals: list[str] = msgspec.field(default_factory=list)
-    permitted: bool = False  # whether the guard permitted any address
-
-
 class Transfer:
     """One request and the octets that have arrived for it.
 
@@ -85,11 +78,15 @@ class Transfer:
 
     is_kept = False  # whether these octets are kept, beside the body
 
-    def __init__(self, request: Request, started_at: float = 0.0) -> None:
-        """``started_at`` is in seconds since the epoch."""
+    def __init__(self, request: Request, started_at: float = 0.0, ends_at: float = math.inf) -> None:
+        """``started_at`` is in seconds since the epoch.
+
+        The answer must be complete at ``ends_at``, by the clock of the event loop.
+        """
         self.request = request
         self.started_at = started_at
-        self.attempts = Attempts()
+        self.refusals: tuple[str, ...] = ()  # by the address guard, of addresses that the request has tried
+        self.permitted = False  # whether the guard permitted any address
         self.key: Hashable = None  # of the connector, for connections to the origin
         self.begun = False  # whether there is a connection for the request
         self.reused = False  # whether that connection has carried a request before
@@ -98,30 +95,38 @@ class Transfer:
         self.received = 0  # octets, after TLS
         self.reads = 0  # in which these came
         self.loop_s = 0.0  # of the event loop, for these
-        self._ends_at = math.inf  # when the answer must be complete, by the clock of the event loop
-        self._limit: asyncio.Timeout | None = None  # of what is awaited now
+        self._ends_at = ends_at
+        self._own_wait_since = math.inf  # by the same clock
+        self._connecting: asyncio.Timeout | None = None
 
-    def end_within(self, seconds: float) -> None:
-        """The answer must be complete in so many seconds."""
-        self._ends_at = asyncio.get_running_loop().time() + seconds
+    def left_s(self, now: float) -> float:
+        """The seconds that are left for the answer at ``now``, by the clock of the event loop."""
+        return self._ends_at - min(now, self._own_wait_since)
 
-    def in_time(self) -> asyncio.Timeout:
-        """A context that is cancelled when the answer must be complete, and then raises :class:`TimeoutError`."""
-        self._limit = asyncio.timeout_at(self._ends_at)
-        return self._limit
+    @asynccontextmanager
+    async def connecting(self) -> AsyncIterator[None]:
+        """The context in which a connection is made. Raises :class:`TimeoutError` when the answer must be complete.
+
+        From then on, the connection itself looks at the time.
+        """
+        async with asyncio.timeout_at(self._ends_at) as self._connecting:
+            yield
+        self._connecting = None
 
     @contextmanager
     def own_wait(self) -> Iterator[None]:
-        """A context, inside :meth:`in_time`, in which the crawler lets the server wait: the answer gets longer."""
-        loop, limit = asyncio.get_running_loop(), self._limit
-        assert limit is not None, "the context is inside in_time"
-        began = loop.time()
-        limit.reschedule(None)
+        """A context in which the crawler lets the server wait: the answer has so much more time."""
+        loop, connecting = asyncio.get_running_loop(), self._connecting
+        self._own_wait_since = loop.time()
+        if connecting is not None:
+            connecting.reschedule(None)
         try:
             yield
         finally:
-            self._ends_at += loop.time() - began
-            limit.reschedule(self._ends_at)
+            self._ends_at += loop.time() - self._own_wait_since
+            self._own_wait_since = math.inf
+            if connecting is not None:
+                connecting.reschedule(self._ends_at)
 
     def __enter__(self) -> None:
         self._token = _current.set(self)
@@ -167,6 +172,8 @@ class Connection(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop, lag_now_s: LagNow = no_lag) -> None:
         super().__init__(loop)
         self.group = ""
+        self.key: Hashable = None  # of the connector, while it is idle
+        self.idle_since = self.idle_until = 0.0  # by the clock of the loop
         self.tls: ssl.SSLObject | None = None
         self._tls_facts: TlsFacts | None = None
         self.peer = ""
@@ -174,13 +181,12 @@ class Connection(ResponseHandler):
         self._lag_now_s = lag_now_s
         self._poll: select.poll | None = None
         self._waits_since = math.inf  # for data, by the clock of the loop
-        self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
         self._head_bytes = 0
         self._interim = 0
         self._edge = b""  # the last octets of an incomplete header section
-        self._head_timer: PatientTimer | None = None
+        self._head_since = math.inf  # when the first octets of an incomplete header section came
         self._rest: asyncio.TimerHandle | None = None  # until reading goes on
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -212,7 +218,7 @@ class Connection(ResponseHandler):
         self.group = self._transfer.request.group
         self._answer = None
         self._head_bytes = self._interim = 0
-        self._edge = b""
+        self._edge, self._head_since = b"", math.inf
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
@@ -260,6 +266,11 @@ class Connection(ResponseHandler):
         if not self._reading_paused and not self._buffer_paused:
             self._resume_transport_reading()
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Read on after a pause. The library calls this without a pause too, for each piece of a body that is taken."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def _resume_transport_reading(self) -> None:
         if self._rest is None:
             super()._resume_transport_reading()
@@ -278,28 +289,37 @@ class Connection(ResponseHandler):
 
     def _reschedule_timeout(self) -> None:
         """Begin the wait for data anew. The library would replace the timer each time; here it looks when it rings."""
-        self._waits_longer = False
         self._waits_since = self._loop.time()
-        if self._read_timeout_handle is None and self._read_timeout:
-            self._read_timeout_handle = self._loop.call_later(self._read_timeout, self._on_read_timeout)
+        if self._read_timeout_handle is None:
+            self._on_read_timeout()
 
     def _drop_timeout(self) -> None:
         """Wait for no data. The timer stays for the next request of the connection, which is likely to come soon."""
         self._waits_since = math.inf
 
-    def _on_read_timeout(self) -> None:
-        """End the wait for data, or continue it once for as long as the own loop is late, as :class:`PatientTimer`."""
-        if self._waits_since == math.inf:
-            self._read_timeout_handle = None
+    def _on_read_timeout(self, *, is_patient: bool = True) -> None:
+        """End the request if one of its limits is over, and set the timer to the first of them otherwise.
+
+        If the own loop is late, data may have arrived long before: the timer rings once more after the lag. Data that
+        come before the first request have no limit, and set no timer.
+        """
+        self._read_timeout_handle = None
+        if self._waits_since == math.inf or self._transfer is None:
             return
-        left_s = self._waits_since + (self._read_timeout or 0.0) - self._loop.time()
-        if left_s > 0 and not self._waits_longer:  # data have come meanwhile
+        now = self._loop.time()
+        whole_s = self._transfer.left_s(now)
+        silent_s = self._waits_since + (self._read_timeout or math.inf) - now
+        head_s = self._head_since + MAX_HEAD_S - now
+        left_s = min(whole_s, silent_s, head_s)
+        if left_s > 0:
             self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
-            return
-        lag_s = 0.0 if self._waits_longer else self._lag_now_s()
-        if lag_s > 0:
-            self._waits_longer = True
-            self._read_timeout_handle = self._loop.call_later(lag_s, self._on_read_timeout)
+        elif whole_s <= 0:
+            self.set_exception(TimeoutError())
+        elif is_patient and (lag_s := self._lag_now_s()) > 0:
+            look_again = partial(self._on_read_timeout, is_patient=False)
+            self._read_timeout_handle = self._loop.call_later(min(lag_s, whole_s), look_again)
+        elif head_s <= 0:
+            self._refuse(ErrorKind.TIMEOUT, f"the headers of the answer were not complete after {MAX_HEAD_S:g} s")
         else:
             super()._on_read_timeout()
 
@@ -321,7 +341,6 @@ class Connection(ResponseHandler):
         A TLS connection has some 45 kB outside Python. The garbage collector, which runs rarely, would free it much
         later.
         """
-        self._stop_head_timer()
         for timer in (self._rest, self._read_timeout_handle):
             if timer is not None:
                 timer.cancel()
@@ -355,22 +374,17 @@ class Connection(ResponseHandler):
                     self._refuse(ErrorKind.PROTOCOL, f"the server sent more than {MAX_INTERIM} interim answers")
                     return b""
             if end:
-                begin = end
-                self._stop_head_timer()
+                begin, self._head_since = end, math.inf
         self._edge = text[max(begin, len(text) - _EDGE) :]
-        if self._answer is None and self._edge and self._head_timer is None:
-            give_up = partial(self._refuse, ErrorKind.TIMEOUT, _SLOW_HEAD)
-            self._head_timer = PatientTimer(self._loop, MAX_HEAD_S, self._lag_now_s, give_up)
+        if self._answer is None and self._edge and self._head_since == math.inf:
+            self._head_since = self._loop.time()
+            if self._read_timeout_handle is not None:
+                self._read_timeout_handle.cancel()
+            self._on_read_timeout()
         return text[given:]
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
 
     def _refuse(self, kind: ErrorKind, detail: str) -> None:
         """Fail the request and close the connection without waiting for the server."""
-        self._stop_head_timer()
         self.set_exception(BoundExceeded(RequestError(kind, detail)))
         if self.transport is not None:
             self.transport.abort()
@@ -383,9 +397,6 @@ def _keep_alive_s(value: str | None) -> float | None:
     """
     told = value and _KEEP_ALIVE.search(value)
     return float(told[1]) if told else None
-
-
-_SLOW_HEAD = f"the headers of the answer were not complete after {MAX_HEAD_S:g} s"
 
 
 def _end_of_head(text: bytes, begin: int) -> int:

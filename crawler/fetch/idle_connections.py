@@ -12,8 +12,6 @@ from collections.abc import Hashable, Iterable
 from heapq import nlargest
 from typing import Any
 
-import msgspec
-
 from crawler.fetch.connection import Connection
 
 #: A connection is kept for this many seconds after the time from which its group may be asked: for the wait for a slot,
@@ -33,13 +31,6 @@ _LOOK_EVERY_S = 1.0
 _CLOSED_AT_ONCE = 8  # of the least useful connections, if there are too many
 
 
-class _Idle(msgspec.Struct, eq=False):
-    key: Hashable
-    connection: Connection
-    since: float  # loop time, as ``until``
-    until: float
-
-
 class IdleConnections:
     """Connections without a request, by the ``key`` of the connector (host, port, TLS, proxy) and by politeness group.
 
@@ -50,8 +41,8 @@ class IdleConnections:
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int = MOST_IDLE) -> None:
         self._loop = loop
         self._most = most
-        self._by_key: dict[Hashable, list[_Idle]] = {}
-        self._by_group: dict[str, list[_Idle]] = {}
+        self._by_key: dict[Hashable, list[Connection]] = {}
+        self._by_group: dict[str, list[Connection]] = {}
         self.count = 0  # connections
         self._lost: dict[Hashable, int] = {}  # by key, requests in a row
         self._timer: asyncio.TimerHandle | None = None
@@ -62,10 +53,10 @@ class IdleConnections:
             connection.end_tls(resumable=True)
             connection.close()
             return
-        now = self._loop.time()
-        idle = _Idle(key, connection, now, now + UNKNOWN_S)
-        self._by_key.setdefault(key, []).append(idle)
-        self._by_group.setdefault(connection.group, []).append(idle)
+        connection.key, connection.idle_since = key, self._loop.time()
+        connection.idle_until = connection.idle_since + UNKNOWN_S
+        self._by_key.setdefault(key, []).append(connection)
+        self._by_group.setdefault(connection.group, []).append(connection)
         self.count += 1
         if self.count > self._most:
             self.close_least_useful()
@@ -79,7 +70,7 @@ class IdleConnections:
             return None
         newest = idle[-1]
         self._remove(newest)
-        return newest.connection
+        return newest
 
     def note_use(self, key: Hashable, *, is_lost: bool) -> None:
         """A request was sent on an idle connection of ``key``. ``is_lost``: the server was closing that connection."""
@@ -96,11 +87,11 @@ class IdleConnections:
         """
         now = self._loop.time()
         for idle in tuple(self._by_group.get(group, ())):
-            server_s = idle.connection.keep_alive_s
-            if server_s is not None and idle.since + server_s - MARGIN_S < now + wait_s:
+            server_s = idle.keep_alive_s
+            if server_s is not None and idle.idle_since + server_s - MARGIN_S < now + wait_s:
                 self._close(idle)
             else:
-                idle.until = now + wait_s + LATE_S
+                idle.idle_until = now + wait_s + LATE_S
 
     def close(self, group: str) -> None:
         """Close the connections of ``group``: this process sends it no request for now."""
@@ -109,14 +100,14 @@ class IdleConnections:
 
     def close_least_useful(self) -> None:
         """Close some connections at once, so that others can be made."""
-        for idle in nlargest(_CLOSED_AT_ONCE, self._all(), key=lambda one: one.until):
+        for idle in nlargest(_CLOSED_AT_ONCE, self._all(), key=lambda one: one.idle_until):
             self._remove(idle)
-            idle.connection.end_tls(resumable=True)
-            idle.connection.abort()
+            idle.end_tls(resumable=True)
+            idle.abort()
 
     def clear(self) -> list[Connection]:
         """Hand over all connections, to be closed."""
-        left = [idle.connection for idle in self._all()]
+        left = list(self._all())
         self._by_key.clear()
         self._by_group.clear()
         self.count = 0
@@ -125,29 +116,29 @@ class IdleConnections:
             self._timer = None
         return left
 
-    def _all(self) -> Iterable[_Idle]:
+    def _all(self) -> Iterable[Connection]:
         return (idle for some in self._by_key.values() for idle in some)
 
     def _close_outdated(self) -> None:
         """Close the connections whose time is over, and forget those that their servers have closed."""
         now = self._loop.time()
         for idle in tuple(self._all()):
-            if idle.until <= now or not idle.connection.is_connected():
+            if idle.idle_until <= now or not idle.is_connected():
                 self._close(idle, resumable=False)  # nothing came, so nothing more is likely to come
         self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated) if self._by_key else None
 
-    def _close(self, idle: _Idle, *, resumable: bool = True) -> None:
+    def _close(self, idle: Connection, *, resumable: bool = True) -> None:
         self._remove(idle)
-        idle.connection.end_tls(resumable=resumable)
-        idle.connection.close()
+        idle.end_tls(resumable=resumable)
+        idle.close()
 
-    def _remove(self, idle: _Idle) -> None:
+    def _remove(self, idle: Connection) -> None:
         _discard(self._by_key, idle.key, idle)
-        _discard(self._by_group, idle.connection.group, idle)
+        _discard(self._by_group, idle.group, idle)
         self.count -= 1
 
 
-def _discard(lists: dict[Any, list[_Idle]], name: Hashable, idle: _Idle) -> None:
+def _discard(lists: dict[Any, list[Connection]], name: Hashable, idle: Connection) -> None:
     lists[name].remove(idle)
     if not lists[name]:
         del lists[name]

@@ -18,15 +18,16 @@ from aiohttp.streams import StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from crawler.fetch.connection import current_transfer
 from crawler.fetch.connector import Connector
 from crawler.fetch.tls import Tls
-from crawler.url import host_of, split
+from crawler.url import host_of
 
 #: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
 MAX_FIELD_BYTES = 32_768
 MAX_HEADERS = 256
 
-_ORIGINS_KEPT = 2_000
+ORIGINS_KEPT = 2_000
 _TARGET = re.compile(r"[!-~]+")
 
 
@@ -73,19 +74,18 @@ class Session:
         self._usual_lines = _lines(self._headers)
         self._may_send = may_send
         self._proxy = URL(proxy) if proxy else None
-        self._origin = lru_cache(_ORIGINS_KEPT)(self._new_origin)
+        self._origin = lru_cache(ORIGINS_KEPT)(self._new_origin)
 
-    def authority(self, url: str) -> str:
-        """The value of ``Host`` in requests for a canonical URL. Raises :class:`aiohttp.InvalidURL`."""
-        return self._origin(split(url).site).authority
+    def authority(self, site: str) -> str:
+        """The value of ``Host`` in requests to a site. Raises :class:`aiohttp.InvalidURL`."""
+        return self._origin(site).authority
 
-    async def request(self, url: str, headers: dict[str, str], form: bytes | None = None) -> Response:
-        """Send a GET for a canonical URL, or a POST of a ``form``, and return its final answer without the body.
+    async def request(self, site: str, path: str, headers: dict[str, str], form: bytes | None = None) -> Response:
+        """Send a GET for a path of a site, or a POST of a ``form``, and return its final answer without the body.
 
         Raises the errors of the HTTP library, and :class:`aiohttp.ClientError` for errors of the system. After an error
         or a cancellation the connection is closed.
         """
-        site, path = split(url)
         origin = self._origin(site)
         connection = self._connector.reused(origin.key) or await self._connect(site)
         try:
@@ -104,7 +104,7 @@ class Session:
             transport = protocol.transport
             if transport is None or transport.is_closing():
                 raise aiohttp.ClientConnectionResetError("the connection closed before the request was written")
-            target = url if self._proxy is not None and not origin.key.is_ssl else path
+            target = site + path if self._proxy is not None and not origin.key.is_ssl else path
             transport.write(self._written(target, origin.authority, headers, form))
             protocol.start_timeout()
             message, content = await protocol.read()
@@ -129,14 +129,15 @@ class Session:
 
     async def _connect(self, site: str) -> aiohttp.connector.Connection:
         """A new connection to a site."""
-        try:
-            return await self._connector.connect(self._connecting(site), traces=[], timeout=self._timeouts)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"no connection to {site}") from error
-        except aiohttp.ClientError:
-            raise
-        except OSError as error:
-            raise aiohttp.ClientOSError(*error.args) from error
+        async with current_transfer().connecting():
+            try:
+                return await self._connector.connect(self._connecting(site), traces=[], timeout=self._timeouts)
+            except TimeoutError as error:
+                raise aiohttp.ConnectionTimeoutError(f"no connection to {site}") from error
+            except aiohttp.ClientError:
+                raise
+            except OSError as error:
+                raise aiohttp.ClientOSError(*error.args) from error
 
     def _new_origin(self, site: str) -> _Origin:
         request = self._connecting(site)

@@ -21,8 +21,8 @@ class Tape(Transfer):
 
     is_kept = True
 
-    def __init__(self, request: Request, started_at: float, *, knows_address: bool) -> None:
-        super().__init__(request, started_at)
+    def __init__(self, request: Request, started_at: float, ends_at: float, *, knows_address: bool) -> None:
+        super().__init__(request, started_at, ends_at)
         self._knows_address = knows_address
         self._address = ""
         self.complete = False  # whether the answer was received to its end, as HTTP delimits it

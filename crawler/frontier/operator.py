@@ -194,9 +194,12 @@ class Blocks:
 
     def covers(self, url: str) -> bool:
         """Whether a canonical URL is on a blocked site."""
-        if not self.names:
-            return False
-        return not self.names.isdisjoint(_names_of(url))
+        return is_blocked(url, self.names)
+
+
+def is_blocked(url: str, names: frozenset[str]) -> bool:
+    """Whether a canonical URL is on a site that ``names`` block."""
+    return bool(names) and not names.isdisjoint(_names_of(url))
 
 
 def _names_of(url: str) -> Iterable[str]:

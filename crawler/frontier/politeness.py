@@ -8,6 +8,8 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import FACTOR, MORE_THAN_0_SECONDS, NETWORKS, SECONDS, SECONDS_OR_NO_LIMIT, one_of, whole
 from crawler.frontier.hours import HOURS
@@ -188,8 +190,7 @@ _RECENT_WEIGHT = 1 / 5
 _SLOWER = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerTimes:
+class AnswerTimes(msgspec.Struct, frozen=True):
     """How long the answers of a group take, in seconds: usually (some hundred answers) and recently (some five).
 
     Both are exponential averages of the logarithm, because the times of a server vary by factors: one long answer, or
@@ -223,8 +224,7 @@ def _average(before_s: float, took_s: float, weight: float) -> float:
     return float(before_s ** (1 - weight) * took_s**weight)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """The state of a group between two requests. ``waits_for`` is the rule that set the pause.
 
     ``next_at`` is at most ``pause_s`` seconds away when it is set, and at most the longest wait of its code beyond that
@@ -346,7 +346,8 @@ def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, s
     delay_s = capped_crawl_delay_s(crawl_delay_s, settings)
     if ended_at + delay_s <= pace.next_at:
         return pace
-    return replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for=WaitReason(WaitCode.CRAWL_DELAY))
+    wait = WaitReason(WaitCode.CRAWL_DELAY)
+    return msgspec.structs.replace(pace, next_at=ended_at + delay_s, pause_s=delay_s, waits_for=wait)
 
 
 def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
@@ -354,7 +355,7 @@ def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
     pause_s = max(pace.pause_s, settings.delay_s)
     if pace.next_at >= now + pause_s:
         return pace
-    return replace(pace, next_at=now + pause_s, pause_s=pause_s, waits_for=WaitReason(WaitCode.CRASH))
+    return msgspec.structs.replace(pace, next_at=now + pause_s, pause_s=pause_s, waits_for=WaitReason(WaitCode.CRASH))
 
 
 #: The clocks of two machines, or of one before and after it was set, may differ by this many seconds unnoticed.
@@ -379,7 +380,7 @@ def within_reason(pace: Pace, now: float) -> Pace:
     it may get longer than it was asked for, but never shorter. A wait of the crawler's own ends, and is decided again.
     """
     longest_s = pace.pause_s + _LONGEST_OWN_WAIT_S.get(pace.waits_for.code, 0.0) + CLOCKS_DIFFER_S
-    return pace if pace.next_at <= now + longest_s else replace(pace, next_at=now + pace.pause_s)
+    return pace if pace.next_at <= now + longest_s else msgspec.structs.replace(pace, next_at=now + pace.pause_s)
 
 
 def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import FLAG, REGEXES, one_of
 from crawler.frontier.offers import Offer
-from crawler.frontier.operator import BLOCKED, Blocks
+from crawler.frontier.operator import BLOCKED, Blocks, is_blocked
 from crawler.frontier.site_settings import SiteRule, rule_for
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
@@ -118,14 +118,14 @@ class Scope:
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, Reason | None] = {}
         # Most links of a page are also on the previous page.
-        self._refusals_of = lru_cache(_LINKS_KEPT)(self._refusals)
+        self._link_offer = lru_cache(_LINKS_KEPT)(self._new_link_offer)
 
     def adopt(self, site: str) -> None:
         """Add a site that a mirror within the scope names as its main site."""
         if site not in self._adopted:
             self._adopted.add(site)
             self._site_refusals.pop(site, None)
-            self._refusals_of.cache_clear()
+            self._link_offer.cache_clear()
 
     def adopted_host(self, seed: str, target: str) -> str | None:
         """The host of ``target`` if it takes the place of ``seed``, which redirects there; ``None`` if it does not.
@@ -156,7 +156,7 @@ class Scope:
         if new:
             self._admitted |= new
             self._site_refusals.clear()
-            self._refusals_of.cache_clear()
+            self._link_offer.cache_clear()
         return bool(new)
 
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> Reason | None:
@@ -164,12 +164,10 @@ class Scope:
 
         The reason is ``BLOCKED`` only if no other rule refuses the URL. So an unblocked URL can be queued at once.
         """
-        refused = self._rule(url, depth, is_seed)
+        if not is_seed:
+            return self._link_offer(url, depth, True, self.blocks.names).refusal
+        refused = self._refused(url, is_seed=True) or self._too_deep(url, depth)
         return BLOCKED if refused is None and self.blocks.covers(url) else refused
-
-    def _rule(self, url: str, depth: int, is_seed: bool) -> Reason | None:
-        refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
-        return refused or self._too_deep(url, depth) or trap
 
     def _too_deep(self, url: str, depth: int) -> Reason | None:
         rule = rule_for(host_of(url), self._sites) if self._sites else None
@@ -182,24 +180,19 @@ class Scope:
 
     def link_offers(self, links: Iterable[Link], depth: int) -> list[Offer]:
         """The offer of each link of a page, with its :meth:`refusal`. ``nofollow`` links are refused, too."""
-        if self._sites:  # each site may have a depth of its own
-            return [Offer(url, depth, self._link_refusal(url, depth, follow)) for url, _, _, follow in links]
-        refusals_of, too_deep = self._refusals_of, self._too_deep("", depth)
-        offers = [
-            Offer(url, depth, refused or too_deep or trap or (None if follow else _NOFOLLOW))
-            for url, _, _, follow in links
-            for refused, trap in (refusals_of(url, False),)
-        ]
-        if not self.blocks.names:
-            return offers
-        is_blocked = self.blocks.covers
-        return [Offer(one.url, depth, one.refusal or (BLOCKED if is_blocked(one.url) else None)) for one in offers]
+        offer, blocked = self._link_offer, self.blocks.names
+        return [offer(url, depth, follow, blocked) for url, _, _, follow in links]
 
-    def _link_refusal(self, url: str, depth: int, follow: bool) -> Reason | None:
-        return self.refusal(url, depth) or (None if follow else _NOFOLLOW)
+    def _new_link_offer(self, url: str, depth: int, follow: bool, blocked: frozenset[str]) -> Offer:
+        refused = self._refused(url, is_seed=False) or self._too_deep(url, depth)
+        if refused is None and self._refuses_traps:
+            refused = trap_in(url, self._now)
+        if refused is None and not follow:
+            refused = _NOFOLLOW
+        return Offer(url, depth, BLOCKED if refused is None and is_blocked(url, blocked) else refused)
 
-    def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
-        """Why ``url`` is refused at any depth: by its site or the user's patterns, and by the rules on traps."""
+    def _refused(self, url: str, *, is_seed: bool) -> Reason | None:
+        """Why ``url`` is refused at any depth: by its site, or by the user's patterns."""
         site = url[: url.index("/", 8)]
         try:
             refused = self._site_refusals[site]
@@ -208,12 +201,10 @@ class Scope:
                 self._site_refusals.clear()
             refused = self._site_refusals[site] = self._refuse_site(site)
         if refused is not None:
-            return refused, None
+            return refused
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
-            return Reason(ReasonCode.SCOPE, "not below a seed's directory (scope.mode prefix)"), None
-        if (refused := self._refused_by_pattern(url, is_seed=is_seed)) is not None:
-            return refused, None
-        return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
+            return Reason(ReasonCode.SCOPE, "not below a seed's directory (scope.mode prefix)")
+        return self._refused_by_pattern(url, is_seed=is_seed)
 
     def _refused_by_pattern(self, url: str, *, is_seed: bool) -> Reason | None:
         for pattern in self._exclude:

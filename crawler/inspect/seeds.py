@@ -15,7 +15,7 @@ from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
 from crawler.inspect.last_run import page_limit_reached
-from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
+from crawler.inspect.unknown_hosts import known_hosts, nearest_host
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.settings.stored import stored_settings
@@ -31,6 +31,7 @@ _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _MOST_SHOWN = 5  # at the end of a run, and in its summary
 _LONGEST_SHOWN = 300  # characters
 _AT_ONCE = 20  # URLs of one command
+_OF_PERSON = ("URL",)  # stands for what a person must name
 #: The commands that mend a seed, or show more of it. They work also while a run is on.
 QUEUE, BLOCK, WHY = "control queue", "control block", "why"
 
@@ -119,15 +120,15 @@ class Seed(NamedTuple):
         return self.reason_code is not None and bool(self.replacements) and all(u in seeds for u in self.replacements)
 
     def remedy(self) -> tuple[str, tuple[str, ...]] | None:
-        """The command that mends it, or that shows more, with the URLs; ``None`` if there is none.
+        """The command that mends it, or that shows more, with the URLs; ``None`` if it needs no person.
 
-        A seed that is still tried needs no command to be requested again.
+        A seed that is still tried is requested again without a command, so a person alone knows another URL.
         """
         command, urls = self.outcome.command, self.replacements
-        if not self.needs_person or command is None or (self.reason_code is None and not urls):
+        if not self.needs_person or command is None:
             return None
-        if command is QUEUE and not urls and self.robots_problem is not None:
-            command = WHY
+        if command is QUEUE and not urls and (self.reason_code is None or self.robots_problem is not None):
+            return command, _OF_PERSON
         if command is BLOCK:
             return command, (split(self.leads_to or self.url).site,)
         again = self.url if command is QUEUE else self.leads_to or self.url
@@ -236,12 +237,12 @@ class Ledger(NamedTuple):
         others = groups.pop((), [])
         for group in groups.values():
             yield group, [short(command) for seed in group[:1] if (command := self.remedy(seed))]
-        urls: dict[str, list[str]] = {}
+        urls: dict[tuple[str, bool], list[str]] = {}
         for found in filter(None, (seed.remedy() for seed in others)):
-            urls.setdefault(found[0], []).extend(found[1])
+            urls.setdefault((found[0], found[1] is _OF_PERSON), []).extend(found[1])
         commands = [
             self._command(command, batch)
-            for command, found in urls.items()
+            for (command, _), found in urls.items()
             for batch in ([["SEED"]] if command == WHY and len(found) > 1 else _batches(list(dict.fromkeys(found))))
         ]
         yield others, commands
@@ -285,9 +286,9 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
     return Ledger(now, db, seeds, settings.limits.max_pages if settings is not None and at_limit else None)
 
 
-def _spelled_right(seed: Seed, known: KnownHosts) -> Seed:
+def _spelled_right(seed: Seed, known: Sequence[str]) -> Seed:
     """The seed with the URL that was perhaps meant: the same on the known host that is spelled most like its host."""
-    near = known.nearest(seed.host)
+    near = nearest_host(seed.host, known)
     if near is None:
         return seed
     scheme, separator, rest = (seed.leads_to or seed.url).partition("://")

@@ -317,7 +317,7 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
 
 def _sites_table(status: Status) -> Table:
     nexts = [_next(row, status) for row in status.sites]
-    last: dict[str, Align] = {"next": "left"} if any(nexts) else {}  # sites need the room
+    last: dict[str, Align] = {"next": "fold"} if any(nexts) else {}  # sites need the room
     columns: dict[str, Align] = {
         "Site": "fold", "queued": "right", "pages": "right", "robots": "left", "pause": "left", **last
     }  # fmt: skip
@@ -344,9 +344,9 @@ def _next(row: Mapping[str, Any], status: Status) -> str:
         return ""
     if status.standing.paused_since is not None:
         return "paused"
-    again = "now" if row["next_at"] <= now else brief_time(row["next_at"], now)
+    again = "now" if row["next_at"] <= now else f"{brief_time(row['next_at'], now)}, {row['waits_for']}".rstrip(", ")
     if row["robots_action"] == RobotsAction.DEFER:  # whatever the limits are, nothing else is requested before
-        return f"robots.txt, {again}"
+        return again if row["next_at"] > now else "robots.txt, now"
     if status.frame is not None and row["at_limit"]:
         return "held back"
     return "crawl at its limit" if status.crawl_at_limit else "at its limit" if row["at_limit"] else again

@@ -47,6 +47,13 @@ _BREAK = "\ue000"  # stands for the end of a block until the elements are text
 # Stand for the brackets of code in links until it is written: html-to-markdown escapes all brackets in links.
 _BRACKETS = (("[", "\ue001"), ("]", "\ue002"))
 _MARKS = re.compile(f"[{_BREAK}\ue001\ue002]")
+# The converter escapes each mark. Behind a letter or digit these mean nothing; code, and the number that begins a line,
+# are passed over.
+_ESCAPED = re.compile(
+    r"(^ *`{3,})[^`]*$.*?^\1$|(?<![\\`])(`+)(?!`).*?(?<!`)\2(?!`)|^(?:\W|\d+[.)] )*\d+\\[.)]"
+    r"|(?<=\w)( ?)\\([-+=)]|(?<=\w\\)#|(?<=\w\\)_(?=\w))",
+    re.MULTILINE | re.DOTALL,
+)
 # Emphasis of a part of a word cannot be written in CommonMark, and it says little.
 _PLAIN_INLINE = (
     *("b", "strong", "em", "i", "u", "s", "strike", "del", "ins", "mark", "small", "big", "sub", "sup", "q", "cite"),
@@ -335,4 +342,5 @@ def _written(html: str, links: tuple[str, ...]) -> Content:
     markdown, plain = (convert(html, _options(output)).content.strip() for output in ("markdown", "plain"))
     for bracket, mark in _BRACKETS:
         markdown, plain = markdown.replace(mark, bracket), plain.replace(mark, bracket)
+    markdown = _ESCAPED.sub(lambda found: found[0] if found[4] is None else found[3] + found[4], markdown)
     return Content(markdown, plain, links)

@@ -126,7 +126,6 @@ class Facts:
     counts: Counts
     totals: LogTotals
     runs: Sequence[Any]
-    seeds: int
     first_seeds: Sequence[tuple[str, Outcome]]
     seed_outcomes: Mapping[Outcome, int]  # lines that were skipped included
     audit: AuditResult | str
@@ -178,7 +177,6 @@ async def gather(
             counts=await store.counts(),
             totals=await read_totals(store),
             runs=await _rows(store, "runs"),
-            seeds=totals["seeds"],
             first_seeds=[
                 (row["url"], Outcome(row["outcome"])) for row in await store.query(_SQL["seeds"], {"limit": MAX_SEEDS})
             ],

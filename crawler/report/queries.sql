@@ -1,7 +1,7 @@
 -- The statements of the report, over the views of the store.
 
 -- name: totals
-SELECT (SELECT count(*) FROM urls_by_id WHERE seed = 1) AS seeds, (SELECT count(*) FROM mirrors) AS mirrors,
+SELECT (SELECT count(*) FROM mirrors) AS mirrors,
   coalesce(sum(body_bytes), 0) AS page_bytes, coalesce(sum(noindex), 0) AS not_kept,
   (SELECT count(*) FROM urls_by_id WHERE state = 'fetched' AND reason_code = 'withheld') AS withheld,
   (SELECT count(*) FROM urls_by_id WHERE state = 'fetched' AND reason_code = 'unread') AS unread,

@@ -140,7 +140,8 @@ class Spark:
         self._context.cancelAllJobs()
 
     async def close(self) -> None:
-        self.stop()
+        """Stop Spark: else it starts executors anew while this process ends, and logs a failure of each."""
+        await asyncio.to_thread(self._context.stop)
 
 
 def _work_in_executor(location: str, number: int, buckets: Iterable[int]) -> Iterator[int]:

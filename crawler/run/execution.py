@@ -86,8 +86,9 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
         return await execution.notified(execution.run(named_seeds(settings, seeds)))
 
     def work() -> int:
+        given_now = with_given(Settings())
         # A forced end is possible also while the loop waits for its threads.
-        with ForcedEnd() as forced_end, forked(_forks_for(with_given(Settings()))) as forks:
+        with ForcedEnd() as forced_end, forked(_forks_for(given_now), given_now.store.db) as forks:
             forced_end.is_quiet = output.quiet
             try:
                 return run_async(run_crawl(forced_end, forks))

@@ -28,7 +28,7 @@ from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait, first_wait
 from crawler.model import State
-from crawler.reasons import DNS_KINDS, ReasonCode, RunEnd
+from crawler.reasons import DNS_KINDS, ErrorKind, ReasonCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
@@ -168,7 +168,7 @@ class Watch:
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
         if progress.idle_for is not None and progress.idle_for.until - now > _LONG_WAIT_S:
-            lines.append(Text(_without(progress.idle_for, self._db), style="magenta"))
+            lines.append(Text(_remedies(progress.idle_for, self._db), style="magenta"))
         if progress.idle_for is not None and progress.frame_closes_at is not None:
             latest = brief_time(progress.frame_closes_at, now)
             lines.append(
@@ -259,7 +259,7 @@ class WaitNotes:
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
                 first = first_wait(wait, self._robots, now)
-                self._tell(f"everything left {first}; {_without(wait, self._db)}")
+                self._tell(f"everything left {first}; {_remedies(wait, self._db)}")
 
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
@@ -296,8 +296,11 @@ def finds_no_name(progress: Progress, robots: RobotsSettings, now: float) -> boo
     return progress.sent_requests == 0 and failed == progress.requests and failed > of_one_name
 
 
-def _without(wait: Waiting, db: str) -> str:
-    return f"`crawler control block {quote(wait.site or wait.group)}{db_argument(db)}` leaves it out"
+def _remedies(wait: Waiting, db: str) -> str:
+    argument = db_argument(db)
+    is_unknown = wait.robots_status == ErrorKind.DNS_NO_NAME
+    other = f"`crawler control queue URL{argument}` adds the right address, " if is_unknown else ""
+    return f"{other}`crawler control block {quote(wait.site or wait.group)}{argument}` leaves it out"
 
 
 def summary(

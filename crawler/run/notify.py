@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import smtplib
-import ssl
 from collections.abc import Callable
 from email.message import EmailMessage
+from email.policy import SMTP
 from email.utils import formatdate, make_msgid
 from http import HTTPStatus
 from typing import Any
@@ -46,10 +45,10 @@ async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callab
         return
     try:
         if target.startswith(_MAIL):
-            await asyncio.to_thread(_mail, target, summary, sender)
+            await _mail(target, summary, sender)
         else:
             await _post(target, summary)
-    except (_Refused, CrawlerError, aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
+    except (_Refused, CrawlerError, aiohttp.ClientError, OSError, TimeoutError) as error:
         where = urlsplit(target).hostname or ""
         has_url = isinstance(error, aiohttp.InvalidURL)  # in its text, and the URL is a secret
         why = "" if has_url else shown(str(error))
@@ -68,33 +67,24 @@ async def _post(url: str, summary: dict[str, Any]) -> None:
             raise _Refused(f"it answered {answer.status}")
 
 
-def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
-    """Send a mail. With smtps or a login, TLS and a valid certificate are required, else TLS is used if offered."""
-    login = smtp_login()
+async def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
+    from crawler.rup.mail.smtp import Sent, SmtpMailer  # few runs send a mail
+
     address = urlsplit(target)
     recipient = unquote(address.path.lstrip("/"))
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = sender or recipient, recipient, subject(summary)
     message["Date"], message["Message-ID"] = formatdate(SystemClock().now()), make_msgid()
     message.set_content(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
-    host, is_tls = address.hostname or "", address.scheme == "smtps"
-    context = ssl.create_default_context()
-    if login is None and not is_tls:  # TLS with any certificate is better than a mail in the clear
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    server = (
-        smtplib.SMTP_SSL(host, address.port or smtplib.SMTP_SSL_PORT, timeout=_TIMEOUT_S, context=context)
-        if is_tls
-        else smtplib.SMTP(host, address.port or smtplib.SMTP_PORT, timeout=_TIMEOUT_S)
-    )
-    with server:
-        server.ehlo()
-        if not is_tls and server.has_extn("starttls"):
-            server.starttls(context=context)
-        elif not is_tls and login is not None:
-            raise _Refused("it offers no TLS, which a login requires")
-        if login is not None:
-            server.login(*login)
-        server.send_message(message)
+    is_tls = address.scheme == "smtps"
+    mailer = SmtpMailer(address.hostname or "", address.port, login=smtp_login(), begins_with_tls=is_tls)
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            outcome = await mailer.send(sender or recipient, recipient, message.as_bytes(policy=SMTP))
+    finally:
+        await mailer.close()
+    if not isinstance(outcome, Sent):
+        raise _Refused(outcome.why)
 
 
 def subject(summary: dict[str, Any]) -> str:

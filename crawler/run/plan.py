@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.layout import Fact, facts
 from crawler.cli.options import configured, named_seeds
@@ -19,7 +17,7 @@ from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.site_settings import pages_allowed
-from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, time_left
 from crawler.session.refusals import at_refused_addresses, refusals, seeds_at_refused_addresses
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -28,32 +26,16 @@ from crawler.url import host_of, split
 _SITES_SHOWN = 5
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What is known before a crawl. ``extra_each`` are the requests to each site before its first page.
+def plan_of(settings: Settings, seeds: Sequence[str]) -> dict[str, Any]:
+    """The plan of a crawl from canonical ``seeds``, of which there is one at least, as one JSON object.
 
-    ``most_pages`` is ``None`` if only the links that are found bound the pages. ``time`` has the range in seconds.
-    """
-
-    seeds: int
-    sites: int
-    groups: int
-    largest: tuple[tuple[str, int], ...]  # the groups with the most seeds
-    extra_each: int
-    least_requests: int
-    most_pages: int | None
-    time: TimeLeft
-
-
-def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
-    """The plan of a crawl from canonical ``seeds``, of which there is one at least.
-
-    Pauses are those of the settings: a Crawl-delay, a slow server or trouble lengthens them. Time 0 is the start.
+    Times in seconds. Pauses are those of the settings: a Crawl-delay, a slow server or trouble lengthens them.
+    ``most_pages`` is ``None`` if only the links that are found bound the pages, ``most_s`` if nothing bounds the time.
     """
     sites = {split(url).site for url in seeds}
     pages = Counter(group_name(split(url).site, settings.politeness.group) for url in seeds)
     in_group = Counter(group_name(site, settings.politeness.group) for site in sites)
     most, extra_each = settings.limits, settings.requests_before_pages
-    most_pages = _most_pages(settings, seeds, sites)
     backlogs = [
         GroupBacklog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S)
         for group, n in pages.items()
@@ -65,16 +47,22 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     time = time_left(backlogs, queued, settings.politeness, limits, now=0.0, least_answers=0)
     assert time is not None, "there is a seed"
     wanted = len(seeds) if most.max_pages is None else min(len(seeds), most.max_pages)
-    return Plan(
-        seeds=len(seeds),
-        sites=len(sites),
-        groups=len(pages),
-        largest=tuple(pages.most_common(_SITES_SHOWN)),
-        extra_each=extra_each,
-        least_requests=wanted + extra_each * len(sites),
-        most_pages=most_pages,
-        time=time,
-    )
+    return {
+        "seeds": len(seeds),
+        "sites": len(sites),
+        "groups": len(pages),
+        "largest_groups": dict(pages.most_common(_SITES_SHOWN)),  # with their seeds
+        "requests_per_site_before_pages": extra_each,
+        "least_requests": wanted + extra_each * len(sites),
+        "most_pages": _most_pages(settings, seeds, sites),
+        "least_s": time.least_s,
+        "most_s": time.most_s,
+        "slowest": time.slowest,
+        "delay_s": settings.politeness.delay_s,
+        "concurrency": most.concurrency,
+        "max_depth": most.max_depth,
+        "scope": settings.scope.mode.value,
+    }
 
 
 def _most_pages(settings: Settings, seeds: Sequence[str], sites: Collection[str]) -> int | None:
@@ -89,46 +77,27 @@ def _most_pages(settings: Settings, seeds: Sequence[str], sites: Collection[str]
     return min(bounds, default=None)
 
 
-def as_json(plan: Plan, settings: Settings) -> dict[str, Any]:
-    """The plan as one JSON object; times in seconds."""
-    return {
-        "seeds": plan.seeds,
-        "sites": plan.sites,
-        "groups": plan.groups,
-        "requests_per_site_before_pages": plan.extra_each,
-        "least_requests": plan.least_requests,
-        "most_pages": plan.most_pages,
-        "least_s": plan.time.least_s,
-        "most_s": plan.time.most_s,
-        "slowest": plan.time.slowest,
-        "delay_s": settings.politeness.delay_s,
-        "concurrency": settings.limits.concurrency,
-        "max_depth": settings.limits.max_depth,
-        "scope": settings.scope.mode.value,
-    }
-
-
-def render(plan: Plan, settings: Settings, console: PrintableConsole) -> None:
+def render(plan: Mapping[str, Any], console: PrintableConsole) -> None:
     """Print a plan for people."""
-    named = ", ".join(f"{group} ({many(n, 'seed')})" for group, n in plan.largest)
-    more = f" … {many(plan.groups - len(plan.largest), 'other')}" if plan.groups > len(plan.largest) else ""
-    depth = settings.limits.max_depth
+    largest, depth, most_pages = plan["largest_groups"], plan["max_depth"], plan["most_pages"]
+    named = ", ".join(f"{group} ({many(n, 'seed')})" for group, n in largest.items())
+    more = f" … {many(plan['groups'] - len(largest), 'other')}" if plan["groups"] > len(largest) else ""
+    before = f"with {plan['requests_per_site_before_pages']} to each site before its first page"
     rows: list[Fact] = [
-        ("Seeds", f"{many(plan.seeds, 'seed')} on {many(plan.sites, 'site')}: {named}{more}"),
-        ("Scope", settings.scope.mode.value + ("" if depth is None else f", {many(depth, 'link')} deep at most")),
-        ("Pause", f"{duration(settings.politeness.delay_s)} between requests to a site, or longer if the site asks"),
-        ("Requests", f"at least {plan.least_requests:,}, with {plan.extra_each} to each site before its first page"),
-        ("Pages", "as many as the links lead to" if plan.most_pages is None else f"at most {plan.most_pages:,}"),
-        ("Time", _time(plan)),
+        ("Seeds", f"{many(plan['seeds'], 'seed')} on {many(plan['sites'], 'site')}: {named}{more}"),
+        ("Scope", plan["scope"] + ("" if depth is None else f", {many(depth, 'link')} deep at most")),
+        ("Pause", f"{duration(plan['delay_s'])} between requests to a site, or longer if the site asks"),
+        ("Requests", f"at least {plan['least_requests']:,}, {before}"),
+        ("Pages", "as many as the links lead to" if most_pages is None else f"at most {most_pages:,}"),
+        ("Time", f"at least {duration(plan['least_s'])}, for {plan['slowest']}; {_at_most(plan['most_s'])}"),
     ]
     console.print(facts(rows))
 
 
-def _time(plan: Plan) -> str:
-    least = f"at least {duration(plan.time.least_s)}, for {plan.time.slowest}"
-    if plan.time.most_s is not None:
-        return f"{least}; at most {duration(plan.time.most_s)} if the servers answer quickly"
-    return f"{least}; no upper bound before links are known: the running crawl shows one"
+def _at_most(most_s: float | None) -> str:
+    if most_s is None:
+        return "no upper bound before links are known: the running crawl shows one"
+    return f"at most {duration(most_s)} if the servers answer quickly"
 
 
 def print_plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
@@ -146,9 +115,9 @@ def print_plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str
     refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
     left_out = at_refused_addresses(settings, named.urls)
     if settings.output.json:
-        print_json(as_json(made, settings) | {"refused": refused, "left_out": left_out})
+        print_json(made | {"refused": refused, "left_out": left_out})
     else:
-        render(made, settings, console)
+        render(made, console)
         for why in refused:
             tell(f"a run would refuse this: {why}")
         if left_out:

@@ -21,9 +21,12 @@ from typing import IO, NoReturn
 
 import msgspec
 
+from crawler.store.location import is_url
+
 _WORKER = "crawler.run.worker"
-#: The modules that only a worker at work loads. The store of the crawl is not known yet, so it loads its own.
-_LOADED_AT_WORK = ("uvloop", "aiodns")
+#: The modules that only a worker at work loads, and those of a store on PostgreSQL.
+_LOADED_AT_WORK = ("uvloop", "aiodns", "crawler.store.sql.commit")
+_ON_POSTGRES = ("crawler.store.postgres.store",)
 _INTERRUPTS = {signal.SIGINT, signal.SIGTERM}
 _TASKS = Path("/proc/self/task")
 
@@ -80,15 +83,17 @@ def spawn() -> WorkerProcess:
 
 
 @contextmanager
-def forked(count: int) -> Iterator[list[WorkerProcess]]:
-    """So many forks of this process; none if it has several threads, or if the system is not Linux.
+def forked(count: int, db: str) -> Iterator[list[WorkerProcess]]:
+    """So many forks of this process for a crawl into ``db``.
+
+    None if this process has several threads, or if the system is not Linux.
 
     Whoever takes a worker out of the list ends it. Those left over end on exit.
     """
     workers: list[WorkerProcess] = []
     try:
         if count and _has_one_thread():
-            for name in _LOADED_AT_WORK:
+            for name in _LOADED_AT_WORK + (_ON_POSTGRES if is_url(db) else ()):
                 with suppress(ImportError):
                     import_module(name)
             import_module(_WORKER)

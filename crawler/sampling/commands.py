@@ -176,7 +176,7 @@ def plan(
     if pilot is not None:
         found = on_store(pilot, lambda store: load("pilot").read_pilot(store, variables, SystemClock().now()))
     made = plans.sample_plan(settings, listed, found)
-    show(as_json, lambda: plans.as_json(made, settings), lambda: plans.render(made, settings, console))
+    show(as_json, lambda: made, lambda: plans.render(made, settings.sample, console))
 
 
 def variables_of(texts: Iterable[str]) -> dict[str, str]:

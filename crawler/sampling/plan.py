@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle
-from math import isfinite
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,20 +22,23 @@ from crawler.frontier.sample_design import (
     Method,
     Per,
     Sampler,
+    SampleSettings,
     allocate,
     amount_of,
     number_of,
     site_probabilities,
 )
+from crawler.frontier.scope import ScopeMode
+from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.sampling.drawable import draw_seeds
-from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
+from crawler.sampling.forecast import Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
 from crawler.sampling.rendering import print_columns, shown
 from crawler.sampling.survey import Unit, plain
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
-from crawler.url import split
+from crawler.url import host_of, split
 
 _UNKNOWN = 1e12  # the size of a population that is not known: none of it is drawn
 _DEVIATIONS = 2.0
@@ -51,31 +54,12 @@ class Cost:
     most_of: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class SamplePlan:
-    """What is known of a sample before it is drawn. Times in seconds; ``None`` is an unknown size or bound.
+def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> dict[str, Any]:
+    """The plan of a sample from ``seeds``, of which there is one at least, as one JSON object.
 
-    ``pilot_requests`` took ``pilot_s``; both are 0 without a pilot. ``notes`` are the limitations, in sentences.
+    The sample can be drawn as asked. Times in seconds; ``None`` is an unknown size or bound. ``pilot_requests`` took
+    ``pilot_s``; both are 0 without a pilot. ``notes`` are the limitations, in sentences.
     """
-
-    seeds: int
-    sites: int
-    frame: int | None
-    drawn: int
-    least_requests: int
-    most_requests: int | None
-    least_s: float
-    most_s: float | None
-    slowest: str
-    from_pilot: bool
-    pilot_requests: int
-    pilot_s: float
-    precision: Sequence[Precision]
-    notes: Sequence[str]
-
-
-def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> SamplePlan:
-    """The plan of a sample from ``seeds``, of which there is one at least. The sample can be drawn as asked."""
     return _Forecast(settings, seeds, pilot).plan()
 
 
@@ -112,7 +96,7 @@ class _Forecast:
         """How many of so many URLs are drawn, of a site or of all."""
         return number_of(there, self.size, self.sample.share)
 
-    def plan(self) -> SamplePlan:
+    def plan(self) -> dict[str, Any]:
         seeds, sample, pilot = self.seeds, self.sample, self.pilot
         if self.is_list:
             cost = self._cost_of_list()
@@ -136,22 +120,25 @@ class _Forecast:
             sizes = {str(n): round(stratum.size) for n, stratum in enumerate(strata)}
             first = self._site_probabilities(sizes, times)
             drawn = sum(first[str(n)] * stratum.drawn for n, stratum in enumerate(strata)) * times
-        return SamplePlan(
-            seeds=len(seeds.urls),
-            sites=len(self.sites),
-            frame=frame,
-            drawn=round(drawn),
-            least_requests=cost.least,
-            most_requests=cost.most,
-            least_s=least.least_s,
-            most_s=max((bound for bound in bounds if bound is not None), default=None),
-            slowest=least.slowest,
-            from_pilot=pilot is not None,
-            pilot_requests=0 if pilot is None else pilot.requests,
-            pilot_s=0.0 if pilot is None else pilot.run_s,
-            precision=precision_of(self.draws, strata, number, sites=sample.sites, sites_by=sample.sites_by),
-            notes=list(self._notes()),
-        )
+        precision = precision_of(self.draws, strata, number, sites=sample.sites, sites_by=sample.sites_by)
+        return {
+            **{name: getattr(sample, name) for name in ("method", "per", "size", "share", "sites_by", "seed")},
+            "drawn_sites": sample.sites,
+            "seeds": len(seeds.urls),
+            "sites": len(self.sites),
+            "frame": frame,
+            "drawn": round(drawn),
+            "least_requests": cost.least,
+            "most_requests": cost.most,
+            "least_s": least.least_s,
+            "most_s": max((bound for bound in bounds if bound is not None), default=None),
+            "slowest": least.slowest,
+            "from_pilot": pilot is not None,
+            "pilot_requests": 0 if pilot is None else pilot.requests,
+            "pilot_s": 0.0 if pilot is None else pilot.run_s,
+            "precision": [plain(each) for each in precision],
+            "notes": list(self._notes()),
+        }
 
     def _times(self, pilot: Pilot) -> float:
         """How many times as many sites the seeds have as those of the pilot."""
@@ -182,19 +169,20 @@ class _Forecast:
         return replace(cost, most=cost.most + tries, most_of={}) if tries and cost.most is not None else cost
 
     def _cost_unknown(self) -> Cost:
-        """The requests if nothing is known of the sites but their seeds."""
-        limit, extra = self.settings.limits.max_pages_per_site, self.settings.requests_before_pages
+        """The requests if nothing is known of the sites but their seeds. Links to other sites have no bound."""
+        settings, extra = self.settings, self.settings.requests_before_pages
         least = {site: float(number + extra) for site, number in self.sites.items()}
-        most: dict[str, float] = {}
-        total, in_all = round(sum(least.values())), None
-        if self.settings.limits.max_depth == 1:
-            most = {site: number + self.size for site, number in least.items()}
-            chosen = min(len(self.sites), self.sample.sites or len(self.sites))
-            in_all = total + self.size * (chosen if self.per_site else 1)
-        elif limit is not None:
-            most = dict.fromkeys(self.sites, float(limit + extra))
-            in_all = (limit + extra) * len(self.sites)
-        return Cost(total, in_all, least, most)
+        total = round(sum(least.values()))
+        if settings.scope.mode is not ScopeMode.PREFIX:
+            return Cost(total, None, least, {})
+        if settings.limits.max_depth == 1:
+            chosen = min(len(self.sites), self.sample.sites or len(self.sites)) if self.per_site else 1
+            return Cost(total, total + self.size * chosen, least, {site: n + self.size for site, n in least.items()})
+        rules, general = settings.politeness.sites, settings.limits.max_pages_per_site
+        allowed = ((site, pages_allowed(host_of(site), rules, general)) for site in self.sites)
+        most = {site: float(limit + extra) for site, limit in allowed if limit is not None}
+        is_bounded = len(most) == len(self.sites)
+        return Cost(total, round(sum(most.values())) if is_bounded else None, least, most if is_bounded else {})
 
     def _cost_by_pilot(self, pilot: Pilot) -> Cost:
         """The requests if the sites are those of the pilot or like them.
@@ -296,6 +284,8 @@ class _Forecast:
             yield "The precision is that of a uniform sample; random walks are less precise"
         if sample.sites is not None and pilot is None:
             yield "Pages of one site are often alike. Then the precision is less, the fewer the sites"
+        if alike is None and not self.is_list and self.settings.scope.mode is not ScopeMode.PREFIX:
+            yield f'Links may lead to other sites, so there is no bound; scope.mode = "{ScopeMode.PREFIX}" sets one'
         if not self.is_list:
             yield (
                 f"Sites that fail delay the draw by up to {duration(sample.frame_patience_s)} (sample.frame_patience)"
@@ -329,42 +319,32 @@ def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[st
     return pool_of
 
 
-def as_json(made: SamplePlan, settings: Settings) -> dict[str, Any]:
-    """The plan as one JSON object; times in seconds, and ``None`` for what is not known."""
-    sample = settings.sample
-    design = {name: getattr(sample, name) for name in ("method", "per", "size", "share", "sites_by", "seed")}
-    design["drawn_sites"] = sample.sites
-    return design | plain(made) | {"precision": [plain(each) for each in made.precision]}
-
-
-def render(made: SamplePlan, settings: Settings, console: PrintableConsole) -> None:
-    """Print a plan for people."""
-    sample = settings.sample
-    most = "" if made.most_requests is None else f", at most {made.most_requests:,}"
-    until = "no upper bound" if made.most_s is None else f"at most {duration(made.most_s)}"
+def render(made: Mapping[str, Any], sample: SampleSettings, console: PrintableConsole) -> None:
+    """Print a plan of a ``sample`` for people."""
+    most = "" if made["most_requests"] is None else f", at most {made['most_requests']:,}"
+    until = "no upper bound" if made["most_s"] is None else f"at most {duration(made['most_s'])}"
     rows: list[Fact] = [
         ("Design", f"{sample.method.value}, {amount_of(sample)}, seed {sample.seed}"),
-        ("Seeds", f"{many(made.seeds, 'seed')} on {many(made.sites, 'site')}"),
-        ("Frame", "unknown before the crawl" if made.frame is None else many(made.frame, "URL")),
-        ("Sample", f"{'at most ' * (made.frame is None)}{many(made.drawn, 'URL')}"),
-        ("Requests", f"at least {made.least_requests:,}{most}"),
-        ("Time", f"at least {duration(made.least_s)}, for {made.slowest}; {until}"),
+        ("Seeds", f"{many(made['seeds'], 'seed')} on {many(made['sites'], 'site')}"),
+        ("Frame", "unknown before the crawl" if made["frame"] is None else many(made["frame"], "URL")),
+        ("Sample", f"{'at most ' * (made['frame'] is None)}{many(made['drawn'], 'URL')}"),
+        ("Requests", f"at least {made['least_requests']:,}{most}"),
+        ("Time", f"at least {duration(made['least_s'])}, for {made['slowest']}; {until}"),
     ]
-    if made.from_pilot:
-        rows.append(("Pilot", f"{many(made.pilot_requests, 'request')} in {duration(made.pilot_s)}"))
+    if made["from_pilot"]:
+        rows.append(("Pilot", f"{many(made['pilot_requests'], 'request')} in {duration(made['pilot_s'])}"))
     console.print(facts(rows))
     console.print()
+    known = [SimpleNamespace(**each) for each in made["precision"]]
     columns = {
-        "in the pilot" if made.from_pilot else "share": [shown(each.value, each.unit) for each in made.precision],
-        "95 % interval": [
-            _within(one.half_width, one.unit, " or wider" * one.may_be_too_narrow) for one in made.precision
-        ],
-        "9 of 10 samples": [_within(one.half_width_at_most, one.unit, " at most") for one in made.precision],
+        "in the pilot" if made["from_pilot"] else "share": [shown(each.value, each.unit) for each in known],
+        "95 % interval": [_within(one.half_width, one.unit, " or wider" * one.may_be_too_narrow) for one in known],
+        "9 of 10 samples": [_within(one.half_width_at_most, one.unit, " at most") for one in known],
     }
-    print_columns(made.precision, columns, console)
-    for note in made.notes:
+    print_columns(known, columns, console)
+    for note in made["notes"]:
         console.print(note, soft_wrap=True)
 
 
-def _within(half_width: float, unit: Unit, doubt: str) -> str:
-    return f"± {shown(half_width, unit)}{doubt}" if isfinite(half_width) else "too few to tell"
+def _within(half_width: float | None, unit: Unit, doubt: str) -> str:
+    return "too few to tell" if half_width is None else f"± {shown(half_width, unit)}{doubt}"

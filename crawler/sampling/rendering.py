@@ -144,9 +144,9 @@ def bounds(made: Estimate, unit: Unit) -> str:
     return f"{shown(made.lowest, unit)} to {shown(made.highest, unit)}"
 
 
-def shown(number: float, unit: Unit, *, in_full: bool = False) -> str:
+def shown(number: float | None, unit: Unit, *, in_full: bool = False) -> str:
     """A figure with its unit; ``-`` if there is none. ``in_full``: with more digits."""
-    if not isfinite(number):
+    if number is None or not isfinite(number):
         return "-"
     digits = 4 if in_full else 1
     if unit is Unit.SHARE:

@@ -1,4 +1,4 @@
-"""The commands ``crawler index``, ``crawler search`` and ``serve-search``, each of which loads what it needs."""
+"""The commands ``crawler index``, ``refresh-search``, ``search`` and ``serve-search``; each loads what it needs."""
 
 from __future__ import annotations
 
@@ -42,6 +42,36 @@ def index_command(db: str, as_json: bool) -> None:
 
     built = on_rows(db, build, writes=True)
     show(as_json, lambda: asdict(built), lambda: say(str(built)))
+
+
+@cli.command("refresh-search")
+@db_option
+@json_option
+def refresh_search(db: str, as_json: bool) -> None:
+    """Bring near-duplicates, ranks and the search index up to date with the crawl.
+
+    Does what `crawler duplicates`, `crawler rank` and `crawler index` do, and leaves out those whose result is up to
+    date, and the ranks if the extra `rank` is missing. The search answers meanwhile. For a timer after each run.
+    """
+    from crawler.cli.console import console
+    from crawler.cli.progress import progress_line
+    from crawler.search.refresh import refresh, without_ranks
+    from crawler.texts.reader import TextReader
+
+    async def run(store: Store) -> dict[Computed, Any]:
+        async with TextReader() as reader:
+            with progress_line("looking for changed pages") as say:
+                return await refresh(db, store, reader, say)
+
+    done = on_rows(db, run, writes=True)
+    lines = {each: f"{each.label}: {done.get(each, 'up to date')}" for each in Computed}
+    if why := without_ranks():
+        lines[Computed.RANKS] = f"ranks: none, {why}"
+    show(
+        as_json,
+        lambda: {each.value: asdict(done[each]) if each in done else None for each in Computed},
+        lambda: console.print("\n".join(lines.values()), soft_wrap=True),
+    )
 
 
 class _SearchCommand(click.Command):

@@ -29,9 +29,10 @@ def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:
 
 async def adopt_known(store: Store, scope: Scope) -> None:
     """Add to the scope the main sites of all known mirrors, and the hosts that take the place of seeds."""
-    adopt_mains(scope, await store.main_sites())
+    heard = await store.heard()
+    adopt_mains(scope, heard.mirrors)
     if scope.settings.follow_seed_redirects:
-        scope.adopt_hosts(await store.adopted_hosts())
+        scope.adopt_hosts(heard.adopted_hosts)
 
 
 def may_contact(settings: Settings, host: str) -> bool:

@@ -62,7 +62,7 @@ async def copy_store(
         await _require_target(source, target)
     if source.bodies.location is not None:
         await target.bodies.keep_in(source.bodies.location)
-    await source.begin_complete_snapshot()
+    await source.begin_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
     for table in TABLES:

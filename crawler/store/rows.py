@@ -71,6 +71,14 @@ class Refuted(NamedTuple):
     contradiction: Contradiction
 
 
+class Heard(NamedTuple):
+    """What answers have told about main sites and seeds, whichever worker got them."""
+
+    mirrors: list[tuple[str, str]]  # (mirror, main site), by the Host lines that are obeyed
+    refuted: list[Refuted]  # the mirrors whose main sites are none
+    adopted_hosts: list[str]  # the hosts that take the place of seeds
+
+
 class RobotsNews(NamedTuple):
     """A new or renewed robots copy of a site, and its lines about the site as a whole."""
 
@@ -269,19 +277,15 @@ class Claim:
 class CommitResult:
     """The result of a commit.
 
-    ``robots_ids`` are the numbers of the stored robots copies by site number. ``mirrors`` are (mirror, main site) that
-    any worker has stored since the last commit. ``refuted`` are the mirrors of this commit, or that any worker has
-    stored since the last one, whose main sites are none. ``adopted_hosts`` are hosts that take the place of seeds,
-    which any worker has stored since the last commit.
+    ``robots_ids`` are the numbers of the stored robots copies by site number. ``heard`` is what any worker has stored
+    since the last commit, or shortly before; if no other worker is possible, what this commit has refuted.
     """
 
     claims: list[Claim]
     robots_ids: dict[int, int]
-    grant: PageGrant | None = None
-    mirrors: list[tuple[str, str]] = field(default_factory=list)
-    share: int | None = None  # this worker's share of the groups; None if it is the only worker
-    refuted: list[Refuted] = field(default_factory=list)
-    adopted_hosts: list[str] = field(default_factory=list)
+    grant: PageGrant | None
+    share: int | None  # this worker's share of the groups; None if it is the only worker
+    heard: Heard
 
 
 class Waiting(NamedTuple):

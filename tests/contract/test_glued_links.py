@@ -146,7 +146,7 @@ async def test_sites_with_the_same_pages_are_found(harness: Harness) -> None:
     found = await store_sites(harness, {A: alike, B: {**alike, "/more": b"more"}, C: alike})
     assert [(site, *rest) for site, _, *rest in found] == [(A, "content", 40, 0.9366), (C, "content", 40, 0.9366)]
     assert found[0][1] == B, "the one with more pages"
-    assert await harness.store.main_sites() == [], "nothing is done about it"
+    assert (await harness.store.heard()).mirrors == [], "nothing is done about it"
 
 
 @pytest.mark.parametrize(

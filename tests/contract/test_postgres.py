@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
-from crawler.frontier.politeness import Pace
+from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.rows import ClaimLimits, CommitBatch, PageGrant, PageRequest
-from tests.contract.conftest import A, TwoWorkers, two_workers
+from tests.contract.conftest import A, B, TwoWorkers, two_workers
 from tests.contract.locks import until_it_waits
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster, binaries, cluster
@@ -186,6 +186,25 @@ async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(w
     assert await first.query("SELECT count(*) AS n FROM frontier WHERE depth = 1") == [{"n": 600}]
 
 
+async def test_a_group_that_loses_its_only_url_while_another_worker_offers_one_is_ready(postgres: Cluster) -> None:
+    url = postgres.make_store()
+    first, second, now = await two_workers(url)
+    try:
+        (claim,) = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
+        (other,) = {A, B} - {claim.urls[0].url}
+        number = await first.find(other)
+        assert number is not None
+        async with first._writing():
+            await first._committer.commit(CommitBatch(now, outcomes=[fetched(claim.urls[0], [other + "new"])]))
+            exclusion = asyncio.create_task(second.exclude([(number, BLOCKED)]))
+            await until_it_waits(exclusion, url)
+        await exclusion
+        assert await first.next_ready() is not None
+    finally:
+        await first.close()
+        await second.close()
+
+
 async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued_again(postgres: Cluster) -> None:
     url = postgres.make_database()
     store = await PostgresStore.open(url)
@@ -216,6 +235,19 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     await store.close()
 
 
+async def test_sites_go_into_the_groups_of_another_rule(postgres: Cluster) -> None:
+    url = postgres.make_store()
+    store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
+    with_hosts = await PostgresStore.open(url)
+    try:
+        await with_hosts.add_seeds([("http://one.site.example/", None), ("http://two.site.example/", None)])
+        await store.regroup()
+        assert await store.query("SELECT DISTINCT politeness_group AS name FROM sites") == [{"name": "site.example"}]
+    finally:
+        await with_hosts.close()
+        await store.close()
+
+
 async def test_a_limit_on_pages_is_shared_out_to_the_page(workers: TwoWorkers) -> None:
     first, second, now = workers
 
@@ -243,20 +275,6 @@ async def test_text_with_a_nul_is_kept_without_it(workers: TwoWorkers) -> None:
     claim = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
     await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], title="a\0b")]))
     assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
-
-
-async def test_a_body_that_no_commit_names_is_deleted(workers: TwoWorkers) -> None:
-    first, second, now = workers
-    await first._put({"body": [{"sha256": b"1" * 32, "data": b"of a worker that was killed"}]})
-    await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
-    for body in (b"one", b"two"):
-        (claim,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
-        await second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
-    assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
-    await second.end_run(RunEnd(EndCode.DONE), now)
-    assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
-    assert await second.query("SELECT count(*) FROM body") == [{"count": 2}]
-    assert await second.query("SELECT * FROM body_to_drop") == []
 
 
 async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(workers: TwoWorkers) -> None:
@@ -384,16 +402,18 @@ async def test_an_error_of_a_lost_connection_is_one_although_a_server_reports_it
         await store.close()
 
 
-async def test_a_connection_that_breaks_during_its_set_up_is_replaced(workers: TwoWorkers) -> None:
+async def test_a_connection_that_breaks_during_its_set_up_is_replaced(
+    workers: TwoWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, *_ = workers
     prepared = []
 
-    async def prepare(connection: Any) -> None:
+    def prepare(connection: Any) -> None:
         prepared.append(connection)
         if len(prepared) == 1:
             raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
 
-    first._reader.on_connect = [prepare]
+    monkeypatch.setattr("crawler.store.postgres.connection._notice_silence", prepare)
     first._reader.drop()
     assert await first.query("SELECT 1 AS one") == [{"one": 1}]
     assert [connection.is_closed() for connection in prepared] == [True, False]

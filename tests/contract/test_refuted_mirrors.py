@@ -44,15 +44,15 @@ async def test_a_refuted_mirror_is_queued_again_and_told(harness: Harness) -> No
     assert await known(harness) == [(SHOP, WWW, "host", WWW, None)]
     refuted = Refuted(SHOP, WWW, Contradiction.REDIRECTS)
     result = await harness.commit(redirected(main, f"{SHOP}/"), refuted=[refuted])
-    assert refuted in result.refuted
+    assert refuted in result.heard.refuted
     assert await known(harness) == [(SHOP, WWW, "refuted", None, "redirects")]
     assert await harness.urls() == {f"{SHOP}/": "queued", f"{WWW}/": "redirected"}
-    assert await harness.store.main_sites() == []
+    assert (await harness.store.heard()).mirrors == []
     assert await harness.store.query("SELECT main_site FROM sites WHERE site = :site", {"site": SHOP}) == [
         {"main_site": None}
     ]
     await harness.reopen()
-    assert await harness.store.refuted_mirrors() == [refuted]
+    assert (await harness.store.heard()).refuted == [refuted]
 
 
 @pytest.mark.parametrize("why", [Contradiction.NO_PAGE, Contradiction.UNREACHABLE])

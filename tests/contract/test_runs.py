@@ -23,9 +23,12 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.rows import Beat
+from crawler.store.sql import revisits, section
+from crawler.store.sql.tables import StoreStatements
 from tests.contract.conftest import TwoWorkers, two_workers
 from tests.contract.locks import until_it_waits
 from tests.contract.test_postgres import run_out
+from tests.contract.visits import NOW
 from tests.postgres import Cluster
 from tests.proxy import Proxy
 from tests.reading import ReaderInProcess
@@ -47,6 +50,32 @@ async def test_a_supervisor_is_at_work_until_its_first_worker_is(postgres: Clust
     finally:
         await above.close()
         await worker.close()
+
+
+async def test_no_run_begins_while_bodies_are_deleted(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = postgres.make_store()
+    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+    begun: list[asyncio.Task[None]] = []
+
+    async def while_others_come(sql: StoreStatements) -> bool:
+        is_idle = await section.are_idle(sql)
+        if is_idle:
+            begun.append(asyncio.create_task(second.join_run(first.run_id, NOW)))
+            await until_it_waits(begun[0], url)
+        return is_idle
+
+    try:
+        await first.start_run({}, NOW)
+        await first.query("INSERT INTO body_to_drop VALUES (1)")
+        monkeypatch.setattr(revisits, "are_idle", while_others_come)
+        await first.end_run(RunEnd(EndCode.DONE), NOW)
+        await begun[0]
+        await first.query("INSERT INTO body_to_drop VALUES (1)")
+        await first.start_run({}, NOW)  # the other one is at work: nothing is swept
+        assert len(begun) == 1
+    finally:
+        await first.close()
+        await second.close()
 
 
 async def test_one_of_two_workers_that_end_at_once_ends_the_run(postgres: Cluster) -> None:

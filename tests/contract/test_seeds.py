@@ -132,5 +132,5 @@ async def test_a_host_that_takes_the_place_of_a_seed_is_kept(harness: Harness) -
     for claim in await harness.claim():
         moved = [replace(redirected(queued, "http://www.a.test/"), adopted_host="www.a.test") for queued in claim.urls]
         await harness.finish(claim, *moved)
-    assert await harness.store.adopted_hosts() == ["www.a.test"], "once, whatever leads there"
+    assert (await harness.store.heard()).adopted_hosts == ["www.a.test"], "once, whatever leads there"
     assert sorted(await harness.store.seeds()) == [A, B], "the target of a seed's redirect is not named by the user"

@@ -181,9 +181,9 @@ async def test_mirrors_come_and_go(harness: Harness) -> None:
     assert await harness.store.query("SELECT site, main_site, evidence FROM mirrors") == [
         {"site": "http://a.test", "main_site": "http://b.test", "evidence": "host"}
     ]
-    assert await harness.store.main_sites() == [("http://a.test", "http://b.test")]
+    assert (await harness.store.heard()).mirrors == [("http://a.test", "http://b.test")]
     await harness.news(site, "http://a.test", robots(b"other"))
-    assert await harness.store.main_sites() == []
+    assert (await harness.store.heard()).mirrors == []
     assert await harness.store.query("SELECT main_site FROM sites") == [{"main_site": None}]
 
 

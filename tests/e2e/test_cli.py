@@ -279,6 +279,7 @@ def test_a_second_crawl_into_the_same_store_is_refused(web: LoopbackWeb, db_path
     second = here("run", web.url("a.test"), *LOOPBACK, "--db", db_path)
     assert second.code == 2
     assert "another command writes to this store" in second.err
+    assert f"give it URLs (`crawler control queue URL --db {db_path}`)" in second.err
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert finish(process).code == 3

@@ -68,7 +68,7 @@ def test_a_block_that_an_owner_asked_for_lasts_and_stands_in_the_reports(
     assert len(loopback.log) == asked
     assert here("audit", "--report", tmp_path / "audit.md", "--db", db).code == 0
     (row,) = [line for line in (tmp_path / "audit.md").read_text().splitlines() if line.startswith("| mini-44.test")]
-    assert row.endswith(r" | the owner asked \<by\> mail \| 3 May |")
+    assert row.endswith(r" | the owner asked \<by> mail \| 3 May |")
     (told,) = json.loads(here("audit", "--json", "--db", db).out)["blocked"]
     assert (told["name"], told["because"]) == ("mini-44.test", why)
     assert f"because {why}" in " ".join(here("why", loopback.url("mini-44.test"), "--db", db).out.split())

@@ -16,7 +16,7 @@ import pytest
 
 from crawler.demo.pages import Page, plain
 from crawler.frontier.operator import BLOCKED
-from tests.browser import browser_page, chromium, doctor, expect, hostile, in_chromium
+from tests.browser import browser_page, doctor, expect, hostile, in_chromium
 from tests.command import HASTY, LOOPBACK, Started, finish, here, start, until
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
@@ -132,7 +132,8 @@ def dashboard(db: Path, crawling: Crawling) -> Iterator[Dashboard]:
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     """A dashboard of a small crawl that is over."""
     folder = tmp_path_factory.mktemp("idle")
-    with LoopbackWeb({"a.test": {"/": Page("x")}}) as web:
+    site = {"/robots.txt": plain("User-agent: *\nDisallow: /7"), "/": Page("<a href=/7>7</a>")}
+    with LoopbackWeb({"a.test": site}) as web:
         assert here("run", web.url("a.test"), *LOOPBACK, "--delay", "0", "--db", folder / "c.db").code == 0
     running = Dashboard(folder / "c.db")
     yield running
@@ -211,42 +212,18 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     assert audited.code == 0, audited.out
 
 
-def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboard: Dashboard) -> None:
-    dashboard.order("stop")
-    crawling.communicate()
+def test_metrics_are_what_the_store_holds(idle: Dashboard) -> None:
+    from prometheus_client.parser import text_string_to_metric_families
 
-    def metrics() -> dict[tuple[str, ...], float]:
-        from prometheus_client.parser import text_string_to_metric_families
-
-        status, text, answer = dashboard.ask("/metrics")
-        assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
-        families = text_string_to_metric_families(text)
-        return {
-            (sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples
-        }
-
-    pages = select(db, "SELECT count(*) FROM page")[0][0]
-    queued = select(db, "SELECT count(*) FROM frontier")[0][0]
-    excluded = select(db, "SELECT count(*) FROM url WHERE state = 'excluded'")[0][0]
-
-    def is_current() -> bool:
-        """Figures may be as old as twenty times what they cost."""
-        read = metrics()
-        counted = sum(n for key, n in read.items() if key[0] == "crawler_excluded_urls")
-        now = (read["crawler_pages_total",], read["crawler_urls", "queued"], counted)
-        return now == (pages, queued, excluded)
-
-    until(is_current, "figures of the crawl's end")
-    read = metrics()
-    assert read["crawler_received_bytes_total",] == select(db, "SELECT sum(bytes) FROM request")[0][0]
-    requests = select(db, "SELECT purpose, status, count(*) FROM request GROUP BY 1, 2")
-    assert requests
-    for purpose, code, n in requests:
-        assert read["crawler_requests_total", purpose, "none" if code is None else str(code)] == n
-    assert pages > 0
-    robots = select(db, "SELECT count(*) FROM url WHERE reason LIKE 'robots:%'")[0][0]
-    assert read.get(("crawler_excluded_urls", "robots"), 0) == robots
-    assert read["crawler_up",] == 0
+    status, text, answer = idle.ask("/metrics")
+    assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    families = text_string_to_metric_families(text)
+    read = {(sample.name, *sample.labels.values()): sample.value for family in families for sample in family.samples}
+    (received,) = select(idle.db, "SELECT sum(bytes) FROM request")
+    assert (read["crawler_pages_total",], read["crawler_received_bytes_total",]) == (1, *received)
+    for purpose, code, n in select(idle.db, "SELECT purpose, status, count(*) FROM request GROUP BY 1, 2"):
+        assert read["crawler_requests_total", purpose, str(code)] == n
+    assert (read["crawler_urls", "queued"], read["crawler_excluded_urls", "robots"], read["crawler_up",]) == (0, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -360,9 +337,8 @@ def test_a_given_token_is_asked_for_and_not_printed(
     dashboard.close()
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:0", "0.0.0.0:0"])
-def test_a_token_is_made_and_told_once(idle: Dashboard, address: str) -> None:
-    dashboard = Dashboard(idle.db, "--listen", address)
+def test_a_token_is_made_and_told_once(idle: Dashboard) -> None:
+    dashboard = Dashboard(idle.db, "--listen", "0.0.0.0:0")
     assert len(dashboard.token) >= 32
     assert dashboard.ask("/", Authorization="")[0] == 401
     assert dashboard.ask(f"/?token={dashboard.token}", Authorization="")[0] == 303
@@ -601,20 +577,3 @@ def test_nothing_that_was_crawled_runs_or_loads(stranger: LoopbackWeb, hostile_d
         assert page.locator("img, script:not([src]), [onload], [onerror], a[href^='http']").count() == 0
         assert {urlsplit(url).netloc for url in sent if not url.startswith("data:")} == {hostile_dashboard.host}
     assert stranger.log[asked:] == []
-
-
-@in_chromium
-def test_the_policy_stops_even_what_gets_in_as_markup(hostile_dashboard: Dashboard) -> None:
-    """Without the policy the same markup does run, so that the test can fail."""
-    with chromium() as browser:
-        for guarded in (True, False):
-            page = browser.new_page(bypass_csp=not guarded)
-            page.goto(hostile_dashboard.url)
-            page.evaluate("window.ran = []")
-            image = "<img src=/nope onerror='window.ran.push(1)'>"
-            page.evaluate("markup => document.body.insertAdjacentHTML('beforeend', markup)", image)
-            page.evaluate(
-                "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran.push(2)'}))"
-            )
-            page.wait_for_timeout(500)
-            assert (page.evaluate("window.ran.length") == 0) is guarded

@@ -1,4 +1,4 @@
-"""``crawler rup serve`` and ``--notify`` with mail servers that require TLS, a login, or neither."""
+"""The mailer of ``crawler rup serve`` and ``--notify`` with mail servers that require TLS, a login, or neither."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from crawler.run.notify import notify
 from crawler.rup.mail.smtp import Later, Outcome, Sent, SmtpMailer
 from tests.command import here
 from tests.ports import reserved_port
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
 
-SUMMARY = {"db": "crawl.db", "ended_by": "nothing is left"}
 MAIL = b"Subject: a report\r\n\r\nSequenceNumber: 1\r\n"
 
 
@@ -60,10 +58,11 @@ class Office:
         finally:
             controller.stop()
 
-    async def sends(self, *login: str) -> Outcome:
+    async def sends(self, *login: str, smtps: bool = False) -> Outcome:
         """The outcome for one mail."""
-        mailer = SmtpMailer("localhost", self.port, login=(login[0], login[1]) if login else None)
-        with self.open():
+        pair = (login[0], login[1]) if login else None
+        mailer = SmtpMailer("localhost", self.port, login=pair, begins_with_tls=smtps)
+        with self.open(smtps=smtps):
             try:
                 return await mailer.send("rup@a.example", "r@b.example", MAIL)
             finally:
@@ -83,21 +82,22 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return pair
 
 
+@pytest.mark.parametrize("smtps", [False, True])
 async def test_a_login_requires_tls_and_a_valid_certificate(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    smtps: bool, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office = Office(certificate, "me")
-    refused = await office.sends("me", "secret")
+    refused = await office.sends("me", "secret", smtps=smtps)
     assert isinstance(refused, Later), "nobody vouches for the certificate"
     assert "certificate" in refused.why.lower()
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-    assert await office.sends("me", "secret") == Sent()
-    assert office.taken == [(True, True)]
-    wrong = await office.sends("me", "guess")
+    assert await office.sends("me", "secret", smtps=smtps) == Sent()
+    assert office.taken == [(not smtps, True)], "the server notes STARTTLS alone"
+    wrong = await office.sends("me", "guess", smtps=smtps)
     assert isinstance(wrong, Later)
     assert "535" in wrong.why
     assert "guess" not in wrong.why
-    nobody = await office.sends()
+    nobody = await office.sends(smtps=smtps)
     assert isinstance(nobody, Later), "a mail is kept where the server wants a login"
     assert "530" in nobody.why
     assert len(office.taken) == 1
@@ -111,10 +111,11 @@ async def test_no_login_is_shown_to_a_server_without_tls() -> None:
 
 
 async def test_without_a_login_tls_is_used_if_the_server_offers_it(certificate: tuple[Path, Path]) -> None:
-    with_tls, without = Office(certificate), Office()
+    with_tls, without, from_the_beginning = Office(certificate), Office(), Office(certificate)
     assert [await with_tls.sends(), await without.sends()] == [Sent(), Sent()]
     assert with_tls.taken == [(True, False)]
     assert without.taken == [(False, False)]
+    assert isinstance(await from_the_beginning.sends(smtps=True), Later), "nobody vouches for the certificate"
 
 
 @pytest.mark.parametrize(
@@ -136,41 +137,3 @@ def test_half_a_login_is_an_error_before_anything_is_made(
     assert (ended.code, list(tmp_path.iterdir())) == (2, []), ended
     assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err
     assert ended.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("scheme", ["smtp", "smtps"])
-async def test_a_summary_is_mailed_with_a_login_over_tls(
-    scheme: str, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    office, told = Office(certificate, "me"), list[str]()
-    target = f"{scheme}://localhost:{office.port}/me@a.example"
-    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
-    monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "secret")
-    with office.open(smtps=scheme == "smtps"):
-        await notify(target, SUMMARY, "", told.append)
-        assert (len(told), office.taken) == (1, []), "nobody vouches for the certificate"
-        assert "certificate" in told[0].lower()
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-        await notify(target, SUMMARY, "", told.append)
-        assert (len(told), len(office.taken)) == (1, 1)
-        assert office.taken[0][1], "after a login"
-        monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "guess")
-        await notify(target, SUMMARY, "", told.append)
-    assert "535" in told[1]
-    assert "guess" not in told[1]
-
-
-async def test_a_summary_needs_tls_for_a_login_and_takes_what_is_offered_without_one(
-    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    with_tls, without = Office(certificate), Office()
-    for office in (with_tls, without):
-        with office.open():
-            await notify(f"smtp://localhost:{office.port}/me@a.example", SUMMARY, "", told.append)
-    assert (told, with_tls.taken, without.taken) == ([], [(True, False)], [(False, False)])
-    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
-    monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "secret")
-    with without.open():
-        await notify(f"smtp://localhost:{without.port}/me@a.example", SUMMARY, "", told.append)
-    assert told == ["--notify: localhost did not accept the summary: it offers no TLS, which a login requires"]

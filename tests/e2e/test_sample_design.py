@@ -168,11 +168,13 @@ def plan(*arguments: str | Path) -> dict[str, Any]:
 def test_a_crawl_keeps_to_the_requests_of_the_plan(
     design: tuple[str, ...], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    options = ("--seeds", publish(loopback, tmp_path), "--scope", "host", "--config", tmp_path / "c.toml", *design)
+    options = ("--seeds", publish(loopback, tmp_path), "--scope", "prefix", "--config", tmp_path / "c.toml", *design)
     made = plan(*options)
     ok("run", *options, *LOOPBACK, "--db", tmp_path / "s.db")
     assert made["least_requests"] <= len(loopback.log) <= made["most_requests"]
     assert len(drawn(tmp_path / "s.db")) == made["drawn"]
+    elsewhere = plan(*options, "--scope", "domain")
+    assert (elsewhere["most_requests"] is None) == ("1" in design[:2]), "links may lead to sites that no seed names"
 
 
 def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_path: Path) -> None:

@@ -121,13 +121,13 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
 _FORKS = """
 import threading
 from crawler.run.worker_process import forked
-with forked(2) as workers:
+with forked(2, "store.db") as workers:
     taken = workers.pop()
     taken.close()
     print(taken.wait(), len(workers))
 print(workers[0].code)
 threading.Thread(target=threading.Event().wait, daemon=True).start()
-with forked(2) as workers:
+with forked(2, "store.db") as workers:
     print(workers)
 """
 

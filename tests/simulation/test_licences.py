@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -136,13 +137,17 @@ OPEN = {"/robots.txt": plain("")}
         ({"/robots.txt": Page("", status=403)}, "forbids the whole site", 0),
     ],
 )
-def test_a_licence_that_cannot_be_had_refuses_every_use(db_path: Path, there: Site, note: str, requested: int) -> None:
-    found = Crawled(db_path, {"a.test": site(TERMS), "terms.test": there}, UsePurpose.ARCHIVE, seeds=1)
+def test_a_licence_that_cannot_be_had_refuses_every_use(
+    db_path: Path, there: Site, note: str, requested: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "crawler.robots"):
+        found = Crawled(db_path, {"a.test": site(TERMS), "terms.test": there}, UsePurpose.ARCHIVE, seeds=1)
     assert found.codes()["a.test/"] == "preference"
     assert ("a.test", "/") not in found.asked
     assert found.asked.count(("terms.test", "/all.xml")) == requested
     ((said,),) = found.query("SELECT note FROM site_files")
     assert note in said
+    assert f"refuses every use: no licence could be read: {said}" in caplog.text
 
 
 def test_a_licence_behind_a_redirect_and_one_on_a_site_that_fails_for_a_while(db_path: Path) -> None:

@@ -11,7 +11,7 @@ from crawler.demo.pages import Page, Site, first, plain, redirect, unavailable
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.mirrors import Main
 from crawler.robots.response import RobotsSettings
-from crawler.store.rows import ClaimedSite
+from crawler.store.rows import ClaimedSite, Heard
 from tests.contract.visits import robots
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, session, states
 from tests.simulation.test_redirected_robots import violations
@@ -298,15 +298,15 @@ def test_mirrors_are_remembered_by_the_next_run(db_path: Path) -> None:
 
 def test_a_mirror_dropped_by_another_worker_is_dropped_here(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, c = (f"http://{name}.test" for name in "abc")
-    told = [(a, b)]
+    told = Heard([(a, b)], [], [])
 
-    async def main_sites() -> list[tuple[str, str]]:
+    async def heard() -> Heard:
         return told
 
     async def main(clock: VirtualClock) -> None:
         async with session(clock, db_path, SimulatedWeb(clock, {}), [f"{a}/"], Options()) as (run, store):
             store._workers.lease_s = 60.0
-            monkeypatch.setattr(store, "main_sites", main_sites)
+            monkeypatch.setattr(store, "heard", heard)
             context, here = run, ClaimedSite(1, a, robots(b"Host: b.test\n"), 1)
             context.main_sites.learn([(a, b), (b, c)])
             assert context.main_sites.main_of(a) == Main(c)

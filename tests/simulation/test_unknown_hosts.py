@@ -95,6 +95,8 @@ def test_a_note_says_what_is_waited_for_and_until_when(
     shown = until[11:] if give_up_s == HOUR_S else until[:16] + "Z"
     limit = "robots.unknown_host_after" if kind is ErrorKind.DNS_NO_NAME else "robots.give_up_after"
     assert f": robots.txt: {said} (tried again until {shown}: {limit}); " in first
+    is_unknown = kind is ErrorKind.DNS_NO_NAME
+    assert ("`crawler control queue URL --db c.db` adds the right address" in first) is is_unknown
     assert first.endswith("`crawler control block http://exmaple.test --db c.db` leaves it out")
 
 

@@ -11,11 +11,10 @@ import pytest
 from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
-from crawler.engine.workbench import Reply, Ticket, Workbench
+from crawler.engine.workbench import Ticket, Workbench
 from crawler.frontier import politeness
 from crawler.frontier.decide import Outcome
-from crawler.frontier.operator import Blocks
-from crawler.frontier.politeness import Pace
+from crawler.frontier.politeness import Pace, PauseFacts
 from crawler.model import FetchResult, Request, State
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
@@ -32,15 +31,16 @@ _WORLDS = 40
 
 def no_pause(patch: pytest.MonkeyPatch) -> None:
     """The workbench forgets a pause now and then."""
-    kept, calls = Workbench.ask, []
+    kept, calls = Workbench.done, []
 
-    def ask(bench: Workbench, ticket: Ticket, now: float, address: str | None) -> Reply:
+    def done(bench: Workbench, ticket: Ticket, now: float, answer: PauseFacts, crawl_delay_s: float | None) -> Pace:
         calls.append(ticket)
+        pace = kept(bench, ticket, now, answer, crawl_delay_s)
         if len(calls) % 7 == 0:
-            bench._groups[ticket.group].pace = replace(bench.pace(ticket.group), next_at=now)
-        return kept(bench, ticket, now, address)
+            bench._groups[ticket.group].pace = replace(pace, next_at=now)
+        return pace
 
-    patch.setattr(Workbench, "ask", ask)
+    patch.setattr(Workbench, "done", done)
 
 
 def no_back_off(patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def groups_never_released(patch: pytest.MonkeyPatch) -> None:
 
 def block_ignored(patch: pytest.MonkeyPatch) -> None:
     """A host is asked although the operator has blocked it."""
-    patch.setattr(Blocks, "covers", lambda blocks, url: False)
+    patch.setattr("crawler.frontier.operator._names_of", lambda url: ())
 
 
 def visited_again(patch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
-"""Sends mail by SMTP (RFC 5321), with aiosmtplib. Needs the extra ``updates``.
+"""Sends mail by SMTP (RFC 5321): the reports of the RUP server, and the summary of a run.
 
 The result of a delivery is an :data:`Outcome`; no error of the server is raised. The connection uses TLS if the server
 offers it. With a user name, TLS and a valid certificate are required, so that only the mail server receives the
-password.
+password. A connection that begins with TLS needs a valid certificate too (RFC 8314, 3.3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import aiosmtplib
 from crawler.terminal_text import shown
 
 _TIMEOUT_S = 60.0
-_SMTPS_PORT = 465
+_SMTP_PORT, _SMTPS_PORT = 25, 465
 _FAILURES = (aiosmtplib.SMTPException, OSError, ValueError)
 
 
@@ -44,9 +44,12 @@ Outcome = Sent | Refused | Later
 class SmtpMailer:
     """Sends mails one after the other over one connection, which it opens when needed. Close it when idle."""
 
-    def __init__(self, host: str, port: int, *, login: tuple[str, str] | None = None) -> None:
-        """``login``: user and password."""
-        self._address = (host, port)
+    def __init__(
+        self, host: str, port: int | None, *, login: tuple[str, str] | None = None, begins_with_tls: bool = False
+    ) -> None:
+        """``login``: user and password. A connection to port 465 begins with TLS in any case."""
+        self._begins_with_tls = begins_with_tls or port == _SMTPS_PORT
+        self._address = (host, port or (_SMTPS_PORT if begins_with_tls else _SMTP_PORT))
         self._login = login
         self._connection: aiosmtplib.SMTP | None = None
 
@@ -84,9 +87,9 @@ class SmtpMailer:
                 port=port,
                 local_hostname="localhost",
                 timeout=_TIMEOUT_S,
-                use_tls=port == _SMTPS_PORT,
-                start_tls=None if self._login is None or port == _SMTPS_PORT else True,
-                validate_certs=self._login is not None,
+                use_tls=self._begins_with_tls,
+                start_tls=None if self._login is None or self._begins_with_tls else True,
+                validate_certs=self._login is not None or self._begins_with_tls,
             )
             await self._connection.connect()
             if self._login is not None:

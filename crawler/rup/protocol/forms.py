@@ -165,7 +165,7 @@ def write_form(asked: RupRequest) -> tuple[tuple[str, str], ...]:
 
 
 def read_multipart(content_type: str, body: bytes) -> list[tuple[str, str]]:
-    """The fields of a ``multipart/form-data`` (RFC 7578).
+    """The fields of a ``multipart/form-data`` (RFC 7578), as mail programs unsubscribe with (RFC 8058, 3.1).
 
     Skips parts that are not fields, such as files, and parts in parts. Reads one field more than :data:`MAX_FIELDS`.
     Takes linear time. Never raises.

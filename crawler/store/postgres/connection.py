@@ -91,7 +91,6 @@ class Postgres:
         self._one_at_a_time = asyncio.Lock()
         self.timeout_s: float | None = None
         self._until: float | None = None  # of the deadline, by the monotonic clock
-        self.on_connect: list[Any] = []  # called with each new connection
 
     @property
     def name(self) -> str:
@@ -123,8 +122,6 @@ class Postgres:
                 await made.set_type_codec(
                     "numeric", schema="pg_catalog", encoder=str, decoder=lambda n: float(n) if "." in n else int(n)
                 )
-                for prepare in self.on_connect:
-                    await prepare(made)
         except BaseException:
             made.terminate()
             raise

@@ -11,29 +11,6 @@ ORDER BY u.id FOR NO KEY UPDATE OF u;
 SELECT id FROM politeness_group WHERE id = ANY(numbers(:numbers)) OR name = ANY(texts(:names))
 ORDER BY id FOR NO KEY UPDATE;
 
--- name: offers_left
--- Offers left by this worker (NULL: by any), or by a worker that has ended.
-SELECT o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal_code, o.refusal,
-  o.hops, o.seed, o.kind, o.lastmod, o.by_domain
-FROM offer o WHERE coalesce(o.worker_id = :worker, true)
-  OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
-ORDER BY o.id LIMIT :limit;
-
--- name: replace_offers_by_links
--- Replace offers that were carried over by the links that they came with.
-WITH done AS (
-  DELETE FROM offer o USING unnest(:id::bigint[], :number::bigint[]) AS t (id, number)
-  WHERE o.id = t.id
-  RETURNING o.id, o.source, t.number, o.anchor, o.rel, o.follow, o.leads),
-led AS (
-  UPDATE url u SET target = d.number FROM done d
-  WHERE d.leads = 1 AND u.id = d.source AND u.target IS NULL AND u.state <> 'queued')
-INSERT INTO link (source, target, anchor, rel, follow)
-SELECT DISTINCT ON (source, number) source, number, anchor, rel, follow FROM done
-WHERE follow IS NOT NULL ORDER BY source, number, id DESC
-ON CONFLICT (source, target)
-DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
-
 -- name: add_groups
 -- Two names with the same hash become two groups.
 INSERT INTO politeness_group (id, name)
@@ -42,30 +19,10 @@ FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
   EXCEPT SELECT name, group_number(name) FROM politeness_group WHERE name = ANY(:name::text[])) AS n
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
--- name: insert_body
--- A new body is to be dropped until a commit names it.
-WITH new AS (
-  INSERT INTO body (sha256, data) SELECT * FROM unnest(:sha256::bytea[], :data::bytea[]) AS t (sha256, data)
-  WHERE NOT EXISTS (SELECT 1 FROM body b WHERE b.sha256 = t.sha256) ORDER BY t.sha256 ON CONFLICT DO NOTHING
-  RETURNING id)
-INSERT INTO body_to_drop SELECT id FROM new ON CONFLICT DO NOTHING;
-
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
 -- idle_in_transaction_session_timeout ends its connection.
 SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY id FOR UPDATE;
-
--- name: still_at_work
--- A worker that wants to end this one waits for the transaction.
-SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
-
--- name: drop_links
--- Also the links that are still to be carried over; the URLs that they lead to stay found.
-WITH gone AS (UPDATE offer SET follow = NULL, leads = 0 WHERE source in_numbers(:numbers))
-DELETE FROM link WHERE source in_numbers(:numbers);
-
--- name: notify
-SELECT pg_notify(:channel, '');
 
 -- name: clock
 SELECT clock() AS now;
@@ -131,10 +88,6 @@ SELECT 0 AS busy;
 
 -- name: compact
 VACUUM (FULL, ANALYZE);
-
--- name: keep_bodies
--- A commit has named these bodies.
-DELETE FROM body_to_drop WHERE body_id IN (SELECT id FROM body WHERE sha256 = ANY(:hashes::bytea[]));
 
 -- name: number_requests_of
 -- Reserves numbers for requests; returns the first. Other workers wait for the end of the transaction.

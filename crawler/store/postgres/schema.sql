@@ -9,30 +9,6 @@ ALTER TABLE main_text ADD FOREIGN KEY (body_id) REFERENCES body ON DELETE CASCAD
 CREATE INDEX page_body ON page(body_id);                  -- for deleting bodies
 CREATE INDEX page_version_body ON page_version(body_id);  -- for deleting bodies
 
--- Offers of URLs of other groups. A commit leaves them here; transactions of their own carry them over. A row with a
--- url is an offer of that URL, with the link to it (follow is NULL if there is no link). A row with a target brings a
--- known URL nearer to the seeds.
-CREATE TABLE offer (
-  id bigint GENERATED ALWAYS AS IDENTITY,
-  worker_id bigint NOT NULL,
-  max_depth bigint,                      -- of the crawl when the row was left
-  depth bigint NOT NULL,
-  target bigint,
-  url text COLLATE "C",
-  source bigint,
-  source_depth bigint,
-  refusal_code text COLLATE "C",
-  refusal text COLLATE "C",
-  hops integer NOT NULL DEFAULT 0,
-  seed integer NOT NULL DEFAULT 0,
-  kind text NOT NULL DEFAULT 'page',
-  lastmod double precision,
-  anchor text COLLATE "C", rel text COLLATE "C", follow integer,
-  leads integer NOT NULL DEFAULT 0,      -- url becomes the target of the source, for instance of a redirect
-  by_domain integer NOT NULL DEFAULT 0,
-  PRIMARY KEY (id)
-);
-
 -- A sequence leaves a gap if a transaction is rolled back, and the audit searches for gaps in the log. A commit locks this
 -- row last, so that other workers wait for it only as long as a COMMIT takes.
 CREATE TABLE request_number (last bigint NOT NULL);

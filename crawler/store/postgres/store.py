@@ -1,52 +1,39 @@
 """The store in a PostgreSQL database, which any number of workers on any number of machines share.
 
-Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (new URLs, known URLs,
-groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
-commits in the worker's row shows whether a commit whose answer was lost took place.
-
-A commit writes rows of the groups that its worker holds: bodies are stored before the commit that names them, and
-offers to other groups are carried over after it (:mod:`crawler.store.postgres.offers`).
+Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (contents, new URLs,
+known URLs, groups, each by its key), and is retried if it conflicts nevertheless. A broken connection is reopened; the
+number of commits in the worker's row shows whether a commit whose answer was lost took place.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from crawler.clock import SystemClock, boot_s, monotonic_s
+from crawler.clock import SystemClock, boot_s
 from crawler.errors import ConnectionLost, StoreError, UsageError
-from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import RunEnd
-from crawler.store.location import db_argument
 from crawler.store.named_rows import Parameters
 from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
-from crawler.store.postgres.offers import Carrier, PostgresOffers
+from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
-from crawler.store.retrying import retrying
-from crawler.store.rows import CommitBatch, CommitResult, UrlLimits
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import in_transaction
 from crawler.store.sql.store import Store
-from crawler.store.sql.tables import Row, tables
+from crawler.store.sql.tables import tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
 
 T = TypeVar("T")
 
-_CHANNEL = "polite_crawler"
-_ANSWERS = 50_000  # numbers of stored answers that are remembered
-_NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait for each other
-_CARRY_EVERY_S = 1.0  # the offers of workers that have ended
-_SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
 _ROWS_AT_ONCE = 500
 
 
@@ -60,7 +47,6 @@ class PostgresStore(Store):
     """One database. Make a store with :meth:`open`, and close it."""
 
     dialect = "postgres"
-    _offers: PostgresOffers
 
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, reconnect_s: float, *, read_only: bool
@@ -77,12 +63,8 @@ class PostgresStore(Store):
         self._politeness = politeness
         self._offers = PostgresOffers(sql, politeness.group, politeness.sites)
         self._workers = _Workers(sql, politeness, lease_s)
-        self._answers: set[object] = set()  # the numbers of answers that are stored
         self._control_read = self._read
         self._make_sections()
-        self._carrier = Carrier(self._access)
-        self._notified_at = self._carried_at = 0.0
-        self._limits = UrlLimits()  # of the last commit
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
 
@@ -135,76 +117,11 @@ class PostgresStore(Store):
 
     # --- the crawl ----------------------------------------------------------------------------
 
-    async def _commit(self, batch: CommitBatch, contents: dict[str, list[Row]]) -> CommitResult:
-        # The pages of a site have the same answer, so most commits need no new one.
-        answers = [row for row in contents["answer"] if row["id"] not in self._answers]
-        if any((contents | {"answer": answers}).values()):
-            await self._put(contents | {"answer": answers})
-            self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
-        result = await super()._commit(batch, {})
-        self._limits = batch.limits
-        await self._carry_if_due()
-        now = monotonic_s()
-        if (batch.outcomes or batch.released) and now - self._notified_at > _NOTIFY_EVERY_S:
-            self._notified_at = now
-            await self._notify()
-        return result
-
-    async def recover(self, now: float) -> None:
-        await super().recover(now)
-        await self._carry_all()
-
-    async def others_at_work(self, before: float = math.inf) -> bool:
-        """As for every store. An idle worker commits nothing, so it carries over here what ended workers have left."""
-        if self._workers.id:
-            await self._carry_if_due()
-        return await super().others_at_work(before)
-
-    async def _carry_if_due(self) -> None:
-        """Carry over the offers of this worker, and at times those of workers that have ended."""
-        now = monotonic_s()
-        if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
-            self._carried_at = now
-            await self._carrier.carry(self._workers.id, self._limits)
-
-    async def begin_complete_snapshot(self) -> None:
-        for _ in range(_SNAPSHOTS_TRIED):
-            await self._carry_all()
-            await self.begin_snapshot()
-            if not await self._read.fetch("offers_left", worker=None, limit=1):
-                return
-            await self.query("ROLLBACK")
-            await asyncio.sleep(_SNAPSHOT_PAUSE_S)
-        raise UsageError(
-            f"{self.name}: a crawl is at work, and links between groups are always under way; "
-            f"pause it with `crawler control pause{db_argument(self.name)}`, or wait for its end"
-        )
-
     async def begin_snapshot(self) -> None:
         await self.query("BEGIN READ ONLY")
 
     async def begin_notes(self) -> None:
         await self.query("BEGIN READ WRITE")
-
-    async def _carry_all(self) -> None:
-        """Carry over the offers of all workers, grouped as the crawl that left them: this one may group otherwise."""
-        last = await self.last_run()
-        settings = {} if last is None else json.loads(last["settings"])
-        group_by = settings.get("politeness", {}).get("group", self._politeness.group)
-        with self._offers.grouped(GroupBy(group_by)):
-            await self._carrier.carry(None, UrlLimits())
-
-    @retrying
-    @in_transaction
-    async def _notify(self) -> None:
-        """Wake workers that wait for work. It need not follow every commit: workers also poll."""
-        await self._sql.fetch("notify", channel=_CHANNEL)
-
-    @retrying
-    @in_transaction
-    async def _put(self, contents: dict[str, list[Row]]) -> None:
-        """Store contents in a transaction of their own: they belong to no group."""
-        await self._committer.put_contents(contents)
 
     async def renew(self, now: float) -> None:
         await super().renew(now)
@@ -223,13 +140,6 @@ class PostgresStore(Store):
     async def find_content_mirrors(self, now: float) -> int:
         self._db.timeout_s = self._reader.timeout_s = None  # it may take minutes
         return await super().find_content_mirrors(now)
-
-    def on_news(self, wake: Callable[[], None]) -> None:
-        async def listen(connection: Any) -> None:
-            await connection.add_listener(_CHANNEL, lambda *_: wake())
-
-        self._reader.on_connect = [listen]
-        self._reader.drop()  # the next connection listens
 
     async def _follow_clock(self) -> None:
         if self._clock is not None:
@@ -286,7 +196,7 @@ class PostgresStore(Store):
 
     @cached_property
     def _committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._access)
+        return PostgresCommitter(self)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

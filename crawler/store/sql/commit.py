@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from crawler.store.rows import (
     ClaimLimits,
     CommitBatch,
     CommitResult,
+    Heard,
     PageGrant,
     Refuted,
     RequestRow,
@@ -36,8 +38,8 @@ from crawler.store.rows import (
 from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, merge_sitemap_facts
 from crawler.store.sql.revisits import seen_from
-from crawler.store.sql.section import Access, StoreSection
-from crawler.store.sql.site_rows import OF_COPY, claimed_site, refuted_of
+from crawler.store.sql.section import StoreSection
+from crawler.store.sql.site_rows import OF_COPY, claimed_site, heard_since
 from crawler.store.sql.tables import Row
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import pace_of, pace_row
@@ -46,13 +48,15 @@ from crawler.url import ROBOTS_PATH, registered_domain, split
 
 if TYPE_CHECKING:
     from crawler.rup.protocol.info import FoundInfo
+    from crawler.store.sql.store import Store
 
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
 #: When a site may be asked that waits for a URL of another bucket, or that is of another bucket: never in this run.
 _NOT_IN_THIS_RUN = 1e11
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
-_LINK = ("source", "target", "anchor", "rel", "follow")  # tuples: a page has dozens of links, and a mapping costs more
+# Rows of what a commit has many of are tuples: a mapping costs more.
+_LINK = ("source", "target", "anchor", "rel", "follow")
 LinkRow = tuple[int, int, str, str, int]
 
 #: The columns of a page that have the name of a field: of its facts, and of the page itself.
@@ -69,13 +73,20 @@ _OF_FACTS = (
     "language",
 )
 _OF_PAGE = ("status", "content_type", "fetched_at", "body_bytes", "etag", "last_modified")
+#: As above, of a request.
+_OF_REQUEST = (
+    *("site_id", "path", "purpose", "started_at", "finished_at", "status", "bytes", "retry_after_s", "robots_id"),
+    *("verdict_line", "for_site_id", "location", "lag_s", "address", "price"),
+)
+REQUEST = (*_OF_REQUEST, "run_id", "tls_id", "error_kind", "error")
+_facts_of, _page_of, _request_of = attrgetter(*_OF_FACTS), attrgetter(*_OF_PAGE), attrgetter(*_OF_REQUEST)
 
 
 class Committer(StoreSection):
     """Executes the commits of one worker. Every method must be called within a transaction."""
 
-    def __init__(self, access: Access) -> None:
-        super().__init__(access)
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
         self.begin(0)
 
     def begin(self, run_id: int) -> None:
@@ -124,8 +135,7 @@ class Committer(StoreSection):
         await self._offers.recompute(touched, limits.pages_per_site, limits.below_depth)
         claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
         await self._log(batch)
-        mirrors, heard, hosts = await self._heard(batch.now, refuted)
-        return CommitResult(claims, robots_ids, grant, mirrors, share, heard, hosts)
+        return CommitResult(claims, robots_ids, grant, share, await self._heard(batch.now, refuted))
 
     async def commit_late(self, news: SiteNews) -> None:
         """Store the news of a worker that has lost its lease.
@@ -166,22 +176,12 @@ class Committer(StoreSection):
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
-    async def _heard(
-        self, now: float, refuted: list[Refuted]
-    ) -> tuple[list[tuple[str, str]], list[Refuted], list[str]]:
-        """What any worker has stored since the last commit, or shortly before: mirrors, refuted mirrors, adopted hosts.
-
-        If no other worker is possible, that is what this commit has ``refuted``.
-        """
+    async def _heard(self, now: float, refuted: list[Refuted]) -> Heard:
+        """See :class:`CommitResult`."""
         if self._workers.lease_s is None:
-            return [], refuted, []
+            return Heard([], refuted, [])
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
-        rows = await self._sql.fetch("heard_since", since=since)
-        return (
-            [(row.site, row.main_site) for row in rows if row.evidence == "host"],
-            [refuted_of(row) for row in rows if row.evidence == "refuted"],
-            [row.site for row in rows if row.evidence == "adopted"],
-        )
+        return await heard_since(self._sql, since)
 
     async def _refuted_mirrors(self, suspected_mains: Mapping[str, Contradiction]) -> list[Refuted]:
         """The mirrors of those suspected main sites that have no page, and none to come if they can be had."""
@@ -277,43 +277,39 @@ class Committer(StoreSection):
         claimed = {o.queued.id: o.queued.depth for o in outcomes if o.offers}
         rows = await self._sql.fetch("depths", numbers=json.dumps(list(claimed)))
         nearer = [row.id for row in rows if row.depth < claimed[row.id]]
-        if not nearer:
-            return set()
-        return await self._offers.apply_better(await self._offers.entailed(nearer, max_depth), max_depth)
+        return await self._offers.bring_targets_nearer(nearer, max_depth) if nearer else set()
 
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
-        pages: list[Row] = []
+        pages: list[tuple[object, ...]] = []
         links: list[LinkRow] = []
+        own: Row = {}
         for outcome in outcomes:
             page, number = outcome.page, outcome.queued.id
             assert page is not None
             facts = page.facts
-            pages.append(
-                {name: getattr(facts, name) for name in _OF_FACTS}
-                | {name: getattr(page, name) for name in _OF_PAGE}
-                | {
-                    "url_id": number,
-                    "noindex": not facts.index,
-                    "nofollow": not facts.follow,
-                    "sha256": None if page.body is None else page.body.sha256,
-                    "other_schemes": json.dumps(facts.other_schemes) if facts.other_schemes else None,
-                    "directives": json.dumps(facts.directives) if facts.directives else None,
-                    "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
-                    "last_seen_at": None,
-                    "gone_at": None,
-                    "preferences_id": set_id(outcome.own_preferences),
-                    "robots_preferences_id": set_id(outcome.robots_preferences),
-                    "answer_id": answer_id(page.answer),
-                    "resources": _resources(facts.resources),
-                    "soft_404": None if facts.soft_404 is None else int(facts.soft_404),
-                }
-            )
+            own = {
+                "url_id": number,
+                "noindex": not facts.index,
+                "nofollow": not facts.follow,
+                "sha256": None if page.body is None else page.body.sha256,
+                "other_schemes": json.dumps(facts.other_schemes) if facts.other_schemes else None,
+                "directives": json.dumps(facts.directives) if facts.directives else None,
+                "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
+                "last_seen_at": None,
+                "gone_at": None,
+                "preferences_id": set_id(outcome.own_preferences),
+                "robots_preferences_id": set_id(outcome.robots_preferences),
+                "answer_id": answer_id(page.answer),
+                "resources": _resources(facts.resources),
+                "soft_404": None if facts.soft_404 is None else int(facts.soft_404),
+            }
+            pages.append((*_facts_of(facts), *_page_of(page), *own.values()))
             links += [
                 (number, numbers[link.url], link.anchor, link.rel, int(link.follow))  # SQLite converts a bool slowly
                 for link in outcome.links
                 if link.url in numbers
             ]
-        await self._sql.insert("page", pages, known="replaced")
+        await self._sql.insert("page", pages, known="replaced", columns=(*_OF_FACTS, *_OF_PAGE, *own))
         await self._sql.insert("link", links, known="replaced", columns=_LINK)
         new = [o.queued for o in outcomes if o.queued.seen is None or not o.queued.seen.version]
         fetched = Counter(queued.site_id for queued in new if queued.kind is Kind.PAGE)
@@ -324,8 +320,8 @@ class Committer(StoreSection):
         for table, rows in contents.items():
             await self._sql.insert(table, rows, known="kept")
 
-    async def _insert_requests(self, rows: list[Row]) -> None:
-        await self._sql.insert("request", rows)
+    async def _insert_requests(self, rows: list[tuple[object, ...]], columns: tuple[str, ...] = REQUEST) -> None:
+        await self._sql.insert("request", rows, columns=columns)
 
     async def _log(self, news: SiteNews) -> None:
         """Log requests, and keep those answers that are not read yet.
@@ -591,12 +587,11 @@ def _resources(resources: tuple[Resource, ...]) -> str | None:
     return json.dumps(named, ensure_ascii=False) if named else None
 
 
-def _request_row(request: RequestRow, run_id: int) -> Row:
+def _request_row(request: RequestRow, run_id: int) -> tuple[object, ...]:
+    """A row of the columns :data:`REQUEST`."""
     error = request.error
-    row = request._asdict() | {"run_id": run_id, "tls_id": tls_id(request.tls), "price": request.price}
-    row |= {"error_kind": None if error is None else error.kind, "error": None if error is None else error.sentence}
-    del row["tls"]
-    return row
+    kind, sentence = (None, None) if error is None else (error.kind, error.sentence)
+    return (*_request_of(request), run_id, tls_id(request.tls), kind, sentence)
 
 
 def _is_attempt(outcome: Outcome) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from crawler.model import State
 from crawler.reasons import Reason
 from crawler.store.rows import Content
-from crawler.store.sql.bodies import Bodies
-from crawler.store.sql.section import Access, StoreSection, in_transaction
+from crawler.store.sql.section import StoreSection, in_transaction
+
+if TYPE_CHECKING:
+    from crawler.store.sql.store import Store
 
 #: The tables with rows of a URL that go with it. Bodies go when no page names them.
 _OF_A_URL = ("page", "page_version", "revisit", "rank", "text_signature")
@@ -21,9 +24,9 @@ class Maintenance(StoreSection):
     ``numbers`` are numbers of URLs (``urls.url_id``), at most some thousands at a time. Each method is one transaction.
     """
 
-    def __init__(self, access: Access, bodies: Bodies) -> None:
-        super().__init__(access)
-        self._bodies = bodies
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._bodies = store.bodies
 
     async def content_of(self, numbers: Sequence[int]) -> Content:
         row = await self._read.fetch_one("forgettable", numbers=json.dumps(list(numbers)))

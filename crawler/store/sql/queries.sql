@@ -153,7 +153,7 @@ UPDATE politeness_group SET next_at = :now + pause_s + backoff_s
 WHERE wait_code = 'address' AND next_at > :now + pause_s + backoff_s;
 
 -- name: unread_urls
-SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
+SELECT url_id FROM unread_answer;
 
 -- name: heard_since
 -- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.
@@ -827,6 +827,9 @@ WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
 -- The stored rows of a JSON list of URL numbers.
 SELECT id, path, state, reason_code, reason, depth, hops FROM url WHERE id in_numbers(:numbers);
 
+-- name: drop_links
+DELETE FROM link WHERE source in_numbers(:numbers);
+
 -- name: links_of
 -- The depths that a JSON list of URL numbers gives to others: one more to outlinks, the same to redirect targets.
 SELECT u.id AS source, u.depth + 1 AS depth, l.target FROM url u JOIN link l ON l.source = u.id AND l.follow = 1
@@ -890,9 +893,8 @@ UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :
   SELECT w.id FROM worker w WHERE w.ended_at IS NULL AND w.lease_until <= earliest_now(:now) skipping_locked(w));
 
 -- name: others_at_work
--- Whether another worker holds a group, or has just released one, or offers between groups are under way. One statement,
--- because groups move meanwhile.
-SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker) OR offers_under_way()
+-- Whether another worker holds a group, or has just released one. One statement, because groups move meanwhile.
+SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL) AS any_other;
 
 -- name: counts

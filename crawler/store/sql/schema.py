@@ -85,7 +85,6 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "skipping_locked": "",
         "locking_keys": "",
         "by_revisits": "INDEXED BY frontier_revisit",
-        "offers_under_way": "FALSE",
         "ranges_of": "(SELECT value ->> 0 AS first, value ->> 1 AS last FROM json_each({0}))",
     },
     "postgres": {
@@ -102,7 +101,6 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "skipping_locked": "FOR NO KEY UPDATE OF {0} SKIP LOCKED",
         "locking_keys": "FOR KEY SHARE OF {0}",
         "by_revisits": "",
-        "offers_under_way": "EXISTS (SELECT 1 FROM offer)",
         "ranges_of": "ranges({0})",
     },
 }

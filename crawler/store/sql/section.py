@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from crawler.store.retrying import Retry
 from crawler.store.sql.tables import StoreStatements
-from crawler.store.statements import Queries
 
 if TYPE_CHECKING:
-    from crawler.store.sql.offers import Offers
-    from crawler.store.sql.revisits import RevisitRows
-    from crawler.store.sql.workers import Workers
+    from crawler.store.sql.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="_Writes")
-
-
-class Transact(Protocol):
-    """Executes ``work`` in one transaction, which is rolled back whole if anything fails in it.
-
-    ``work`` awaits nothing but statements of the transaction. SQLite executes it on its own thread: it changes nothing
-    that the event loop reads meanwhile, and reads nothing that the event loop changes.
-    """
-
-    async def __call__(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
-
-
-class _Writes(Protocol):
-    @property
-    def _transact(self) -> Transact: ...
+S = TypeVar("S", bound="Store | StoreSection")
 
 
 def in_transaction(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """Execute a method of a store in a transaction, as :class:`Transact` says. No such method calls another one."""
+    """Execute a method in a transaction, as :meth:`Store._transact` says. No such method calls another one."""
 
     @wraps(method)
     async def executed(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,37 +36,22 @@ async def are_idle(sql: StoreStatements) -> bool:
     return not await sql.fetch("workers_not_ended")
 
 
-class Access(NamedTuple):
-    """What a section uses of its store.
+class StoreSection:
+    """A section of a store, for one kind of client, with what it uses of its store.
 
-    ``read`` reads committed rows; ``control_read`` does so without waiting for a transaction or a statement. ``sql``
-    and what follows belong to the one transaction that may be open. ``transact`` executes a function in it;
-    ``writing()`` opens it for a caller that awaits something else meanwhile. ``name`` is the store's name in messages.
+    ``_read`` reads committed rows; ``_control_read`` does so without waiting for a transaction or a statement.
+    ``_sql``, ``_offers``, ``_workers`` and ``_revisits`` belong to the one transaction that may be open. ``_transact``
+    executes a function in it; ``_writing()`` opens it for a caller that awaits something else meanwhile.
     """
 
-    name: str
-    read: Queries
-    control_read: Queries
-    transact: Transact
-    writing: Callable[[], AbstractAsyncContextManager[None]]
-    retry: Retry
-    sql: StoreStatements
-    offers: Offers
-    workers: Workers
-    revisits: RevisitRows
-
-
-class StoreSection:
-    """A section of a store, for one kind of client."""
-
-    def __init__(self, access: Access) -> None:
-        self._name = access.name
-        self._read = access.read
-        self._control_read = access.control_read
-        self._transact = access.transact
-        self._writing = access.writing
-        self._retry = access.retry
-        self._sql = access.sql
-        self._offers = access.offers
-        self._workers = access.workers
-        self._revisits = access.revisits
+    def __init__(self, store: Store) -> None:
+        self._name = store.name  # in messages
+        self._read = store._read
+        self._control_read = store._control_read
+        self._transact = store._transact
+        self._writing = store._writing
+        self._retry = store._retry
+        self._sql = store._sql
+        self._offers = store._offers
+        self._workers = store._workers
+        self._revisits = store._revisits

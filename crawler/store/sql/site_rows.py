@@ -1,4 +1,4 @@
-"""Reads rows about a site: the copy of robots.txt in force, and a mirror that is none."""
+"""Reads rows about sites: the copy of robots.txt in force, and what answers have told about main sites and seeds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from typing import Any
 from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Contradiction
-from crawler.store.rows import ClaimedSite, Refuted
+from crawler.store.rows import ClaimedSite, Heard, Refuted
+from crawler.store.statements import Queries
 
 #: The columns of a robots copy that have the names of its fields.
 OF_COPY = ("action", "status", "fetched_at", "etag", "last_modified", "failures", "failing_since", "retry_at", "note")
 
 
-def refuted_of(row: Any) -> Refuted:
-    """The refuted mirror in a row."""
-    return Refuted(row.site, row.main_site, Contradiction(row.contradiction))
+async def heard_since(queries: Queries, since: float) -> Heard:
+    """What was stored after ``since``, in seconds since the epoch."""
+    heard = Heard([], [], [])
+    for row in await queries.fetch("heard_since", since=since):
+        match row.evidence:
+            case "host":
+                heard.mirrors.append((row.site, row.main_site))
+            case "refuted":
+                heard.refuted.append(Refuted(row.site, row.main_site, Contradiction(row.contradiction)))
+            case _:
+                heard.adopted_hosts.append(row.site)
+    return heard
 
 
 def claimed_site(row: Any) -> ClaimedSite:

@@ -33,7 +33,7 @@ from crawler.store.rows import (
     CommitBatch,
     CommitResult,
     Counts,
-    Refuted,
+    Heard,
     RobotsTarget,
     RobotsWait,
     SiteNews,
@@ -49,8 +49,8 @@ from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
-from crawler.store.sql.section import Access, in_transaction
-from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
+from crawler.store.sql.section import in_transaction
+from crawler.store.sql.site_rows import claimed_site, heard_since, robots_copy
 from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
@@ -87,9 +87,8 @@ class Store(ABC):
     dialect: str
     _sql: StoreStatements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
-    _control_read: Queries  # see Access
+    _control_read: Queries  # see StoreSection
     _offers: Offers
-    _access: Access
     _workers: Workers
     _revisits: RevisitRows
     control: Control
@@ -104,32 +103,20 @@ class Store(ABC):
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
-        self._access = access = Access(
-            name=self.name,
-            read=self._read,
-            control_read=self._control_read,
-            transact=self._transact,
-            writing=self._writing,
-            retry=self._retry,
-            sql=self._sql,
-            offers=self._offers,
-            workers=self._workers,
-            revisits=RevisitRows(self._sql, self._offers),
-        )
-        self._revisits = access.revisits
-        self.bodies = Bodies(access)
-        self.control = Control(access)
-        self.revisits = Revisits(access)
-        self.samples = Samples(access)
-        self.results = Results(access)
-        self.maintenance = Maintenance(access, self.bodies)
+        self._revisits = RevisitRows(self._sql, self._offers)
+        self.bodies = Bodies(self)
+        self.control = Control(self)
+        self.revisits = Revisits(self)
+        self.samples = Samples(self)
+        self.results = Results(self)
+        self.maintenance = Maintenance(self)
 
     @cached_property
     def rup(self) -> Subscriptions:
         """The registrations with servers of the Remote Update Protocol."""
         from crawler.store.sql.subscriptions import Subscriptions  # loads the forms and mails of the protocol
 
-        return Subscriptions(self._access)
+        return Subscriptions(self)
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -143,24 +130,24 @@ class Store(ABC):
         """Executes the commits of this worker."""
         from crawler.store.sql.commit import Committer  # only a crawl commits
 
-        return Committer(self._access)
+        return Committer(self)
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
         """A transaction on the connection of ``_sql``, rolled back whole if anything fails in it."""
 
     async def _transact(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T:
-        """See :class:`crawler.store.sql.section.Transact`."""
+        """Execute ``work`` in one transaction, which is rolled back whole if anything fails in it.
+
+        ``work`` awaits nothing but statements of the transaction. SQLite executes it on its own thread: it changes
+        nothing that the event loop reads meanwhile, and reads nothing that the event loop changes.
+        """
         async with self._writing():
             return await work()
 
     @abstractmethod
     async def _end_crashed(self, now: float) -> None:
         """End the workers that are known to be dead although their leases have not ended."""
-
-    @abstractmethod
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` when another worker may have stored work for this one."""
 
     @abstractmethod
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
@@ -362,8 +349,7 @@ class Store(ABC):
     async def others_at_work(self, before: float = math.inf) -> bool:
         """Whether other workers may still find URLs for this one.
 
-        That is so if they hold groups or have just released one that can be asked ``before`` that time, or if offers
-        between groups are under way.
+        That is so if they hold groups, or have just released one that can be asked ``before`` that time.
         """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id, before=before)).any_other)
 
@@ -431,7 +417,7 @@ class Store(ABC):
         stored = await while_full(lambda: self.bodies.stored(bodies), self._waits_for_room) if bodies else {}
         is_here = self.bodies.location is None
         contents: dict[str, list[Row]] = {
-            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in stored.items()],
+            "body": [{"sha256": sha256, "data": data if is_here else None} for sha256, data in sorted(stored.items())],
             "preference_set": set_rows(batch.outcomes),
             "answer": answer_rows(batch.outcomes),
         }
@@ -688,20 +674,9 @@ class Store(ABC):
         await self._committer.forget_refusals(sites, now)
         self._offers.forget()
 
-    async def main_sites(self) -> list[tuple[str, str]]:
-        """Every (mirror, main site) known from a Host line."""
-        return [(row.site, row.main_site) for row in await self._heard("host")]
-
-    async def adopted_hosts(self) -> list[str]:
-        """Every host that takes the place of a seed that redirects to it."""
-        return [row.site for row in await self._heard("adopted")]
-
-    async def refuted_mirrors(self) -> list[Refuted]:
-        """Every site whose Host line was contradicted."""
-        return [refuted_of(row) for row in await self._heard("refuted")]
-
-    async def _heard(self, evidence: str) -> list[Any]:
-        return [row for row in await self._read.fetch("heard_since", since=-math.inf) if row.evidence == evidence]
+    async def heard(self) -> Heard:
+        """All that answers have told about main sites and seeds, in this run and before."""
+        return await heard_since(self._read, -math.inf)
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:
@@ -818,9 +793,9 @@ class Store(ABC):
         """
         await self._sql.execute("end_address_waits", now=now)
 
-    async def unread_urls(self) -> list[str]:
+    async def unread_urls(self) -> list[int]:
         """The URLs whose answers are in the request log, and were not read yet."""
-        return [row.url for row in await self._read.fetch("unread_urls")]
+        return [row.url_id for row in await self._read.fetch("unread_urls")]
 
     @retrying
     @in_transaction
@@ -841,10 +816,6 @@ class Store(ABC):
     async def end_notes(self) -> None:
         """Drop the temporary tables, and read the newest state of the store again."""
         await self.query("ROLLBACK")
-
-    async def begin_complete_snapshot(self) -> None:
-        """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
-        await self.begin_snapshot()
 
     @in_transaction
     async def empty(self, tables: Sequence[str]) -> None:

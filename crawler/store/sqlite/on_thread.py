@@ -6,12 +6,16 @@ transaction goes to the thread as a whole, and its calls are executed there at o
 SQLite takes half as long to bind a row by position as by name: for each name, the driver makes a text and looks it up.
 The driver releases and takes Python's lock for each statement, and its thread shares the lock with the event loop. So
 the rows of ``executemany`` are bound by position, and one statement inserts several of them.
+
+The driver looks for an adapter of each value that is not exactly an ``int``, a ``float`` or a ``str``. A search in vain
+takes longer than the rest of the binding. So the types of which a commit has many values have adapters.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from functools import cache
 from itertools import chain, islice
@@ -21,12 +25,22 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import aiosqlite
 
+from crawler.model import Kind, Purpose, State
+from crawler.reasons import ErrorKind, ReasonCode, WaitCode
+
 T = TypeVar("T")
 
 #: The rows that one statement inserts. With more of them, a row takes no less time.
 _AT_ONCE = 32
 _NAME = re.compile(r":(\w+)")
 _VALUES = re.compile(r"\bVALUES (\(.*?\))(?=\s*(?:ON CONFLICT|;|\Z))", re.DOTALL)
+
+
+for _kind in (State, Kind, Purpose, ReasonCode, ErrorKind, WaitCode):
+    sqlite3.register_adapter(_kind, str.__str__)
+sqlite3.register_adapter(bool, int)
+sqlite3.register_adapter(bytes, bytes)
+sqlite3.register_adapter(type(None), dict[None, None]().get)
 
 
 class _Positional(NamedTuple):
@@ -72,6 +86,12 @@ class OnThread:
         finally:
             self._thread = None
         raise RuntimeError("a transaction awaits something else than its statements")
+
+    async def step_through(self, read: Callable[[sqlite3.Connection], Iterator[None]]) -> None:
+        """Execute a generator on the thread. Other calls are executed between its steps."""
+        steps = read(self._connection)
+        while await self._hop(next, steps, self) is None:
+            pass
 
     async def execute(self, sql: str, parameters: Any = (), /) -> Any:
         return await self._call(self._connection.execute, sql, parameters)

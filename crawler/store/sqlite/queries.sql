@@ -7,9 +7,6 @@ INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 -- name: end_all_workers
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL;
 
--- name: drop_links
-DELETE FROM link WHERE source in_numbers(:numbers);
-
 -- name: erase_deleted
 -- From now on overwrite what this connection deletes.
 PRAGMA secure_delete = ON;

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -21,7 +22,6 @@ from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
-    batches_of,
     close_with_control,
     fetch_rows,
     interrupting,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PATIENCE_WITH_READERS_MS = 500
+_ROWS_AT_ONCE = 500
 
 
 class SqliteStore(Store):
@@ -124,11 +125,6 @@ class SqliteStore(Store):
             await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @property
-    def changes(self) -> int:
-        """How many rows were written over this connection."""
-        return self._db.total_changes
-
-    @property
     def name(self) -> str:
         return str(self._path)
 
@@ -143,17 +139,23 @@ class SqliteStore(Store):
     def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
         return interrupting(self._db, seconds)
 
-    async def batches(
-        self, sql: str, parameters: Parameters = (), *, by_name: bool = True
-    ) -> AsyncGenerator[list[Any], None]:
-        """Without ``by_name``, rows are tuples, which are made in half the time."""
-        batches = batches_of(self._db, sql, parameters, by_name=by_name)
-        async with read_errors(self._path), aclosing(batches) as found:
-            async for batch in found:
-                yield batch
+    async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
+        async with read_errors(self._path):
+            cursor = await self._db.execute(sql, cast(Any, parameters))
+            try:
+                while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+                    yield list(batch)
+            except asyncio.CancelledError:
+                raise  # the cursor ends with the connection
+            except BaseException:
+                await cursor.close()
+                raise
+            await cursor.close()
 
-    def on_news(self, wake: Callable[[], None]) -> None:
-        """No-op: SQLite sends no notifications, workers on one file poll."""
+    async def read_in_steps(self, read: Callable[[sqlite3.Connection], Iterator[None]]) -> None:
+        """Execute ``read``, a generator that reads the views: see :meth:`OnThread.step_through`."""
+        async with read_errors(self._path):
+            await self._thread.step_through(read)
 
     def is_held(self) -> bool:
         return self._lock is not None or is_held(self._path)

@@ -17,7 +17,7 @@ from crawler.store.rows import Beat, Waiting
 NOW = 1_800_000_000.0
 SITE = "https://www.a-rather-long-name.example.org"
 ROW = {"site": SITE, "fetched": 5194, "robots_status": "200", "delay_s": 2.0, "at_limit": 0, "next_at": NOW}
-ROW |= {"robots_action": "parse"}
+ROW |= {"robots_action": "parse", "waits_for": "robots.txt: 503"}
 
 
 @pytest.mark.parametrize(("queued", "headings"), [(0, "robots  pause"), (12, "robots  pause  next")])
@@ -39,7 +39,9 @@ def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str)
         ({}, False, "now"),
         ({"at_limit": 1}, False, "at its limit"),
         ({"at_limit": 1}, True, "crawl at its limit"),
-        ({"at_limit": 1, "robots_action": "defer", "next_at": NOW + 60}, True, "robots.txt, 08:01:00Z"),
+        ({"at_limit": 1, "robots_action": "defer", "next_at": NOW + 60}, True, "08:01:00Z, robots.txt: 503"),
+        ({"robots_action": "defer"}, False, "robots.txt, now"),
+        ({"next_at": NOW + 60, "waits_for": ""}, False, "08:01:00Z"),
     ],
 )
 def test_a_robots_txt_that_fails_is_named_before_a_limit(row: dict[str, Any], crawl_at_limit: bool, said: str) -> None:

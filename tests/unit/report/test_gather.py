@@ -42,7 +42,7 @@ async def gathered(harness: Harness) -> Facts:
 
 async def test_an_empty_store_has_a_report(harness: Harness) -> None:
     facts = await gathered(harness)
-    assert (facts.seeds, facts.sites, facts.mirrors, facts.timeline.slots) == (0, [], [], [])
+    assert (facts.seed_outcomes, facts.sites, facts.mirrors, facts.timeline.slots) == ({}, [], [], [])
     assert (facts.sizes.total, facts.answer_times.quantiles) == (0, ())
     assert b"The crawler has not sent a request" in render(facts)
 
@@ -60,7 +60,7 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     (claim,) = await harness.claim()
     await harness.finish(claim, excluded(claim.urls[0], "mirror of http://c.test (Host, line 3)"))
     facts = await gathered(harness)
-    assert (facts.seeds, facts.first_seeds) == (2, [(A, Outcome.FETCHED), (B, Outcome.BAD_ANSWER)])
+    assert facts.first_seeds == [(A, Outcome.FETCHED), (B, Outcome.BAD_ANSWER)]
     assert facts.seed_outcomes == {Outcome.BAD_ANSWER: 1, Outcome.FETCHED: 1}
     assert facts.depths == {0: {State.FETCHED: 1, State.FAILED: 1}, 1: {State.EXCLUDED: 4}}
     assert [(reason.code, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]

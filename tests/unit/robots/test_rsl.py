@@ -115,6 +115,7 @@ def test_payment_users_and_server_are_recorded() -> None:
     [
         (b"<html></html>", "<html>"),
         (b"<rsl>", "broken XML"),
+        (b"<rsl><x:content/></rsl>", "broken XML: unbound prefix"),
         (rsl(), "without content"),
         (b'<!DOCTYPE rsl [<!ENTITY a "b">]><rsl>&a;</rsl>', "DOCTYPE"),
         (b"<rsl>" + b"<a>" * 30_000, "broken XML"),

@@ -1,14 +1,12 @@
-"""``crawler control``: orders to a crawl, whether it is running now or not."""
+"""Carries out ``crawler control``: orders to a crawl, whether it is running now or not."""
 
 from __future__ import annotations
 
 import re
 from shlex import quote
 
-import click
-
 from crawler.cli.console import console
-from crawler.cli.shared import OneOf, because_option, cli, db_option, run_async, store_at
+from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, standing, still_blocks, unmet
@@ -34,44 +32,32 @@ _SAID = {
 _OBJECTS = {Command.BLOCK: "SITE", Command.UNBLOCK: "SITE", Command.QUEUE: "URL"}
 
 
-@cli.command()
-@click.argument("command", type=OneOf([command.value for command in Command]))
-@click.argument("names", metavar="[SITE|URL]...", nargs=-1)
-@because_option
-@db_option
-def control(command: str, names: tuple[str, ...], because: str | None, db: str) -> int:
-    """Pause, resume or stop a crawl, block or unblock a SITE, or queue a URL.
+async def carry_out(asked: Command, given: tuple[str, ...], db: str, because: str | None) -> int:
+    """Give an order about the sites or URLs that the user named; returns the exit code.
 
-    SITE is a host (example.org, with any scheme and port) or one site (https://example.org). A pause and a block last
-    until they are lifted, over restarts too. So block a site whose owner asks you to leave it alone, and note that with
-    --because. A stop ends only the run that is under way. A URL that is queued becomes a seed.
+    Raises :class:`UsageError` for an order with the wrong arguments.
     """
-    asked = Command(command)
     about = _OBJECTS.get(asked)
-    if (about is None) is bool(names):
-        raise UsageError(f"control {command}: " + (f"name the {about}" if about else "takes no SITE"))
+    if (about is None) is bool(given):
+        raise UsageError(f"control {asked}: " + (f"name the {about}" if about else "takes no SITE"))
     if because is not None and asked is not Command.BLOCK:
-        raise UsageError(f"control {command}: --because says why a site is blocked")
+        raise UsageError(f"control {asked}: --because says why a site is blocked")
     try:
-        wanted = list(dict.fromkeys(map(asked.name_of, names or [""])))
-        for site in names if about == "SITE" else ():
+        names = list(dict.fromkeys(map(asked.name_of, given or [""])))
+        for site in given if about == "SITE" else ():
             if "://" in site and split(canonicalise(site)).path != "/":
                 leave_out = f"`crawler run --exclude {quote('^' + re.escape(canonicalise(site)))}{db_argument(db)}`"
                 raise UsageError(
-                    f"control {command}: a block is of a whole site: name {asked.name_of(site)}; {leave_out} leaves "
+                    f"control {asked}: a block is of a whole site: name {asked.name_of(site)}; {leave_out} leaves "
                     "out a folder"
                 )
     except NotCrawlable as error:
-        raise UsageError(f"control {command}: {error}") from None
-    return run_async(_ask(asked, wanted, db, because or ""))
-
-
-async def _ask(asked: Command, names: list[str], db: str, because: str) -> int:
+        raise UsageError(f"control {asked}: {error}") from None
     if asked is Command.QUEUE:
         async with existing_store(store_at(db)) as store:
             require_contact(await stored_settings(store) or Settings(), names)
     for name in names:
-        await order(store_at(db), asked, name, SystemClock(), because)
+        await order(store_at(db), asked, name, SystemClock(), because or "")
         said = _SAID[asked].format(name=name, db=db_argument(db))
         if asked in (Command.BLOCK, Command.UNBLOCK):
             async with existing_store(store_at(db)) as store:
