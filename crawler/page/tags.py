@@ -29,8 +29,9 @@ MAX_LICENCE_CHARS = 65_536
 MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
-# element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta,title,frame,iframe,script,style,noscript"
+# element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href. The title is
+# looked for in the head.
+_SELECTOR = "[href],meta,frame,iframe,script,style,noscript"
 # Each tree would make an engine of its own.
 _ENGINE = LexborCSSSelector()  # type: ignore[no-untyped-call]
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
@@ -82,7 +83,7 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
     return Said(
         encoding=encoding,
         base=tags.base,
-        title=tags.title,
+        title=_title(root),
         metas=tags.metas,
         canonicals=tags.canonicals,
         refresh=tags.refresh,
@@ -110,7 +111,6 @@ class _Tags:
     """Collects by one walk over the tree below ``root``."""
 
     __slots__ = (
-        "_titles",
         "base",
         "canonicals",
         "declared",
@@ -122,7 +122,6 @@ class _Tags:
         "not_text",
         "pragma_language",
         "refresh",
-        "title",
     )
 
     def __init__(self, root: LexborNode) -> None:
@@ -134,11 +133,9 @@ class _Tags:
         self.metas: list[tuple[str, str]] = []
         self.not_text: list[LexborNode] = []  # in document order
         self.pragma_language: str | None = None
-        self.title: str | None = None
         self.feeds: list[str] = []
         self.licences: list[str] = []  # the targets of links to licences of RSL (RSL 1.0, 4.5)
         self.inline_licence: str | None = None  # the first licence that stands in the page (4.6)
-        self._titles = 0
         settled = self.links.settled
         for node in _ENGINE.find(_SELECTOR, root):
             if node.tag_id in _ANCHORS:  # most elements are anchors, and most anchors repeat a settled target
@@ -163,8 +160,6 @@ class _Tags:
                     self.declared = meta_encoding(*said)
                 if "content" in attributes:
                     self._meta(node, attributes)
-            elif tag == "title":
-                self._title(node)
             elif tag == "base":
                 self.base = attributes.get("href") if self.base is None else self.base
             elif tag in ("frame", "iframe") and "src" in attributes:
@@ -194,12 +189,14 @@ class _Tags:
                 if self.refresh is None and is_instant(content) and not _is_within(node, "noscript"):
                     self.refresh = target
 
-    def _title(self, node: LexborNode) -> None:
-        if self.title is not None or self._titles >= MAX_TITLES:
-            return
-        self._titles += 1
-        if not _is_within(node, "svg", "math"):
-            self.title = collapse(node.text(), MAX_TITLE_CHARS)
+
+def _title(root: LexborNode) -> str | None:
+    """The first title, which is nearly always in the head. A drawing or a formula has titles of its own."""
+    for place in filter(None, (root.parser.head, root)):
+        for node in _ENGINE.find("title", place)[:MAX_TITLES]:
+            if not _is_within(node, "svg", "math"):
+                return collapse(node.text(), MAX_TITLE_CHARS)
+    return None
 
 
 def _media_type(attributes: dict[str, str | None]) -> str:
