@@ -51,9 +51,7 @@ class ParquetFile:
         self._arrow, self._parquet = load_arrow(extra, what)
         self._kinds = list(columns.values())
         self._schema = self._arrow.schema([(name, _arrow_type(self._arrow, kind)) for name, kind in columns.items()])
-        # Arrow would look up the file system of a path, which takes longer than a file of few rows.
-        self._own = self._arrow.OSFile(str(out), "wb") if isinstance(out, Path) else None
-        self._out = self._own or out
+        self._out = out
         self._writer: Any = None  # until the end of the first group
         self._rows: list[Sequence[Any]] = []
         self._rows_bytes = 0
@@ -69,8 +67,6 @@ class ParquetFile:
             self._end_group()
         if self._writer is not None:
             self._writer.close()
-        if self._own is not None:
-            self._own.close()
 
     def add(self, values: Sequence[Any], size: int = 0) -> None:
         """Add a row, in the order of the columns. ``size`` is that of its large values, in octets."""

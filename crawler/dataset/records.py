@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from collections.abc import Collection, Mapping
@@ -166,7 +165,10 @@ class Dataset:
         self.objects = objects
         self.head = msgspec.json.decode(found, type=Head)
         if self.head.version != VERSION:
-            raise UsageError(f"{shown(objects.location)}: a dataset of another version of the crawler")
+            raise UsageError(
+                f"{shown(objects.location)}: this dataset has the format {self.head.version}; go on with the release "
+                "that began it, or name another dataset"
+            )
 
     @property
     def settings(self) -> Settings:
@@ -279,6 +281,7 @@ class Dataset:
         with path.open("rb") as source, arrow.CompressedOutputStream(str(packed), "zstd") as target:
             shutil.copyfileobj(source, target, _OCTETS_AT_ONCE)
         self.objects.put(part("stores", number, bucket, STORE_ENDING), packed)
+        packed.unlink()
 
     def parts(self, manifests: list[Manifest], table: str) -> list[str]:
         """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""
@@ -308,20 +311,16 @@ def round_of(key: str) -> int:
 
 def make(objects: Objects, head: Head) -> Dataset:
     """The dataset at ``objects``: a new one with this ``head``, or the one that is there if it is the same."""
-    content = msgspec.json.encode(head)
-    if not objects.create("dataset.json", content):
-        found = json.loads(objects.get("dataset.json") or b"{}")
-        if found.get("version") != head.version:
-            raise UsageError(
-                f"{shown(objects.location)}: this dataset has the format {found.get('version')}; go on with the "
-                "release that began it, or name another dataset"
-            )
-        differing = sorted(name for name, value in json.loads(content).items() if found.get(name) != value)
+    is_own = objects.create("dataset.json", content := msgspec.json.encode(head))
+    dataset, given = Dataset(objects), msgspec.json.decode(content, type=Head)
+    if not is_own:
+        names = Head.__struct_fields__
+        differing = sorted(name for name in names if getattr(dataset.head, name) != getattr(given, name))
         raise UsageError(
             f"{shown(objects.location)}: this dataset was begun with other {' and '.join(differing)}; go on without "
             "seeds and configuration, or name another dataset"
         )
-    return Dataset(objects)
+    return dataset
 
 
 def done_key(number: int, bucket: int) -> str:

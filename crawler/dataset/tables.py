@@ -69,10 +69,7 @@ def write_tables(
     for table in TASK_TABLES:
         view = [name for name in columns_of(table) if name not in _MADE.get(table, ())]
         site = view.index("site") if table in _OF_SITES else None
-        statement = SQL[table].format(columns=", ".join(view))
-        cursor = db.cursor()
-        cursor.row_factory = None  # tuples are made in half the time of named tuples
-        cursor.execute(statement, parameters)
+        cursor = _tuples(db, SQL[table].format(columns=", ".join(view)), parameters)
         target = require("rounds", "a dataset", "pyarrow").BufferOutputStream()
         with ExitStack() as stack:
             file: ParquetFile | None = None
@@ -90,10 +87,17 @@ def write_tables(
         written[table] = Written(0, b"") if file is None else Written(file.count, target.getvalue().to_pybytes())
 
 
+def _tuples(db: sqlite3.Connection, statement: str, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
+    """The rows of a statement as tuples, which are made in half the time of named tuples."""
+    cursor = db.cursor()
+    cursor.row_factory = None
+    return cursor.execute(statement, parameters)
+
+
 def _urls_of_links(db: sqlite3.Connection, links: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
     """The URLs of links, each of which is read once: a page is the source of dozens, and most have few targets."""
     numbers = json.dumps([*{*links["source_id"], *links["target_id"]}])
-    urls = dict(tuple(row) for row in db.execute(SQL["urls_of"], {"numbers": numbers}))
+    urls: dict[int, str] = dict(_tuples(db, SQL["urls_of"], {"numbers": numbers}))
     return {of: [urls[number] for number in links[name]] for name, of in URL_NUMBERS.items() if name in links}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -25,8 +24,7 @@ from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.asks import answers_to, asks_of, permissions_in, receive_answers, wait_for
-from crawler.rounds.news import news_of
+from crawler.rounds.asks import answers_to, asks_of, news_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
@@ -78,7 +76,6 @@ class BucketTask:
         self._work = work
         self._dataset, self._plan, self._clock = dataset, plan, _ = work.dataset, work.plan, work.clock
         self._task = task
-        self._folder = work.folder / f"{task.bucket:05}"
         self._bucket = Bucket(task.bucket, dataset.head.buckets)
         self._crawl: Crawl | None = None
         self._store: SqliteStore | None = None
@@ -94,7 +91,6 @@ class BucketTask:
 
     async def run(self) -> None:
         """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
-        self._folder.mkdir()
         task, news = self._task, news_of(self._dataset, self._task)
         first = await asyncio.to_thread(next, news, None)
         if first is not None or task.is_ready or task.lost is not None or task.asks or task.answers:
@@ -107,7 +103,7 @@ class BucketTask:
 
     async def _run(self, offers: Iterator[list[Offer]]) -> Done:
         """Take in what other buckets bring, crawl, and write all but the result of the task, which is returned."""
-        path = self._folder / "bucket.db"
+        path = self._work.folder / f"{self._task.bucket:05}.db"
         if self._task.store:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
@@ -119,13 +115,10 @@ class BucketTask:
             await store.keep_bucket(self._bucket)
             await store.bodies.keep_in(settings.store.bodies)
             begun_at = self._clock.now()
-            terms: dict[str, Any] = {
-                "since": begun_at,
-                "unread": msgspec.json.encode(await store.unread_urls()).decode(),
-            }
-            self._written_ahead = max(await store.last_request(), 0)
-            scope = await self._begin(store, limits.max_pages_per_site, begun_at)
-            terms["run_id"] = store.run_id
+            unread = msgspec.json.encode(await store.unread_urls()).decode()
+            self._written_ahead = await store.last_request()
+            scope = await self._begin(store, begun_at)
+            terms = {"since": begun_at, "unread": unread, "run_id": store.run_id}
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
@@ -133,18 +126,17 @@ class BucketTask:
             await wait_for(self._task.asks, store, crawl.outbox)
             while (batch := await asyncio.to_thread(next, offers, None)) is not None:
                 await store.receive_offers(batch, limits.max_depth, limits.max_pages_per_site)
-            done = await self._crawl_and_write(crawl, store, terms, limits.max_pages_per_site)
+            done = await self._crawl_and_write(crawl, store, terms)
         finally:
             self._crawl = self._store = None
             await store.leave(self._clock.now())
             await store.close()
         assert self._writing_since is not None, "the crawl has ended"
         await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
+        await asyncio.to_thread(path.unlink)
         return msgspec.structs.replace(done, writing_s=self._clock.now() - self._writing_since)
 
-    async def _crawl_and_write(
-        self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any], pages_per_site: int | None
-    ) -> Done:
+    async def _crawl_and_write(self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any]) -> Done:
         if self._end is not None:
             crawl.stop(self._end)
         self._crawl, self._store = crawl, store
@@ -156,13 +148,14 @@ class BucketTask:
             await finish_crawl(crawl.progress, store, self._clock)
         if self._others_have_addresses:
             await store.end_address_waits(began_writing)
-            await store.prepare(pages_per_site)
+            await store.prepare(self._dataset.settings.limits.max_pages_per_site)
         await store.end_run(end, self._clock.now())
         return await self._write(store, terms, end)
 
-    async def _begin(self, store: SqliteStore, pages_per_site: int | None, now: float) -> Any:
+    async def _begin(self, store: SqliteStore, now: float) -> Any:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
         head, settings = self._dataset.head, self._dataset.settings
+        pages_per_site = settings.limits.max_pages_per_site
         if (lost := self._task.lost) is not None:
             await store.pause_after(lost.over_at, lost.pauses)
             await store.prepare(pages_per_site)
@@ -170,15 +163,8 @@ class BucketTask:
         domains = set(head.domains)
         scope = crawl_scope(settings, with_addresses(head.seeds, domains), now)
         unknown = sorted(own.difference(await store.seeds()))
-        await begin(
-            store,
-            scope,
-            head.settings,
-            unknown,
-            now,
-            pages_per_site=pages_per_site,
-            domains=domains & set(unknown),
-        )
+        domains &= set(unknown)
+        await begin(store, scope, head.settings, unknown, now, pages_per_site=pages_per_site, domains=domains)
         return scope
 
     def _side_of_task(self) -> FetcherSide:
@@ -257,10 +243,6 @@ class BucketTask:
         """Say that nothing is sent any more and results are being written, if so."""
         if self._writing_since is not None:
             await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket, self._clock.now())
-
-    def remove_files(self) -> None:
-        """Delete the files of the task on this machine."""
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop(self, end: RunEnd) -> None:
         """End soon; what was crawled is written."""
