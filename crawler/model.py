@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -67,12 +67,17 @@ class Reading(StrEnum):
     RFC9309 = "rfc9309"
 
 
+def _no_op(_: str) -> None:
+    pass
+
+
 class Request(msgspec.Struct, frozen=True):
     """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
     ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. The request goes to ``address``, in text;
     an empty one has none, and ``None`` permits all. Its connection is kept for the next request of the ``group``. A
-    ``fresh`` request is sent on a new connection.
+    ``fresh`` request is sent on a new connection. ``body_waits`` is called with the group if its body must wait for
+    memory: tasks of several crawls share the memory.
     """
 
     url: str
@@ -89,6 +94,7 @@ class Request(msgspec.Struct, frozen=True):
     address: str | None = None
     group: str = ""
     fresh: bool = False
+    body_waits: Callable[[str], None] = _no_op
 
 
 class Exchange(msgspec.Struct, frozen=True):

@@ -281,7 +281,6 @@ class Dataset:
         with path.open("rb") as source, arrow.CompressedOutputStream(str(packed), "zstd") as target:
             shutil.copyfileobj(source, target, _OCTETS_AT_ONCE)
         self.objects.put(part("stores", number, bucket, STORE_ENDING), packed)
-        packed.unlink()
 
     def parts(self, manifests: list[Manifest], table: str) -> list[str]:
         """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""

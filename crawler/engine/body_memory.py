@@ -100,8 +100,6 @@ class BodyMemory:
 
     def __init__(self, is_fast: Callable[[str], bool] = lambda _: False, most: int = MOST_OCTETS) -> None:
         """``is_fast`` says of a registered domain whether its last document was read fast."""
-        #: Called with the politeness group of a body that must wait.
-        self.on_wait: Callable[[str], None] = lambda _: None
         self._is_fast = is_fast
         self._shares = {True: _Share(most), False: _Share(most)}
         self._bodies: dict[str, tuple[_Share, _Body]] = {}  # by politeness group, which has one request at a time
@@ -119,7 +117,7 @@ class BodyMemory:
         self._bodies[group] = share, body
         share.add(body)
         if not body.granted.done():
-            self.on_wait(group)
+            request.body_waits(group)
         try:
             await body.granted
         except asyncio.CancelledError:

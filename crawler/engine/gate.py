@@ -188,7 +188,6 @@ class Gate:
         self._lag = side.lag
         self._connections = side.connections
         self._memory = side.memory or BodyMemory()
-        self._memory.on_wait = self._body_waits
         self._clock = clock
         self.bench = bench
         self._log = log
@@ -329,7 +328,9 @@ class Gate:
             now = self._clock.now()
             if now >= permit.valid_until:
                 return None
-            sent = msgspec.structs.replace(request, address=address, group=permit.group, fresh=fresh)
+            sent = msgspec.structs.replace(
+                request, address=address, group=permit.group, fresh=fresh, body_waits=self._body_waits
+            )
             answer = await self._fetch(sent, permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)

@@ -133,7 +133,6 @@ class BucketTask:
             await store.close()
         assert self._writing_since is not None, "the crawl has ended"
         await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
-        await asyncio.to_thread(path.unlink)
         return msgspec.structs.replace(done, writing_s=self._clock.now() - self._writing_since)
 
     async def _crawl_and_write(self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any]) -> Done:
@@ -238,6 +237,11 @@ class BucketTask:
                 self._dataset.objects.put(part(table, self._plan.round, self._task.bucket), each.content)
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
+
+    def remove_files(self) -> None:
+        """Delete the files of the task on this machine, also if it was lost: the disk may be full."""
+        for path in self._work.folder.glob(f"{self._task.bucket:05}.*"):
+            path.unlink()
 
     async def say_writing(self) -> None:
         """Say that nothing is sent any more and results are being written, if so."""

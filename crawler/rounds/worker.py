@@ -123,6 +123,7 @@ class Worker:
                 tell(f"bucket {task.bucket}: this task is lost, and a later round does its work: {error}")
             finally:
                 self._running.discard(running)
+                await asyncio.to_thread(running.remove_files)
 
     def stop(self, end: RunEnd) -> None:
         """Claim nothing more, and end the tasks that run; they write their results.

@@ -46,11 +46,18 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-def gate_on(fetcher: Fetcher, clock: Clock, log: Outbox, *, slots: int = 9, lease: Lease | None = None) -> Gate:
+def gate_on(
+    fetcher: Fetcher,
+    clock: Clock,
+    log: Outbox,
+    *,
+    slots: int = 9,
+    lease: Lease | None = None,
+    memory: BodyMemory | None = None,
+) -> Gate:
     """A gate with the default settings."""
-    side = FetcherSide(
-        fetcher=fetcher, reader=ReaderInProcess(), lease=lease or Lease(None, clock, 60.0), lag=LoopLag(clock)
-    )
+    lease = lease or Lease(None, clock, 60.0)
+    side = FetcherSide(fetcher=fetcher, reader=ReaderInProcess(), lease=lease, lag=LoopLag(clock), memory=memory)
     return Gate(side, clock, Workbench(PolitenessSettings(), slots), log)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.alarm import Alarm
+from crawler.engine.body_memory import BodyMemory
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.gate import FetchPermit
 from crawler.engine.lease import Lease
@@ -55,6 +56,33 @@ def test_a_task_that_gets_a_slot_during_a_pause_sends_nothing() -> None:
         gate.hold(False)
         await asyncio.gather(*waiting)
         assert [hit.host for hit in web.log] == ["a.test", "b.test"]
+
+    run_virtual(main)
+
+
+def test_a_body_that_waits_for_memory_leaves_a_slot_of_its_own_crawl_to_others() -> None:
+    """The tasks of a round share the memory for bodies, and each has a gate."""
+
+    async def main(clock: VirtualClock) -> None:
+        memory = BodyMemory(most=1)
+        await memory.hold(Request("http://z.test/", Purpose.PAGE, 1, group="z.test"), 1)
+
+        class Large:
+            async def fetch(self, request: Request) -> FetchResult:
+                await memory.hold(request, 1)
+                return Failed(request.url, clock.now(), clock.now(), detail="no answer")
+
+        gate, _ = (gate_on(Large(), clock, Outbox(clock, Alarm()), slots=1, memory=memory) for _ in range(2))
+        waiting = []
+        for host in ("a.test", "b.test"):
+            gate.bench.enter(host, Pace())
+            request = Request(f"http://{host}/", Purpose.PAGE, 1)
+            waiting.append(asyncio.create_task(gate.send(request, FetchPermit(1, host))))
+        await clock.sleep(5)
+        assert gate.requests_in_flight == 2
+        for host in ("z.test", "a.test"):
+            memory.release(host)
+        await asyncio.gather(*waiting)
 
     run_virtual(main)
 

@@ -139,6 +139,7 @@ def test_storage_that_fails_for_one_task_loses_that_task_alone(tmp_path: Path) -
         first, second = (list(manifest.parts) for manifest in dataset.manifests())
         assert first == [bucket_of(f"http://{other}", SETTINGS.rounds.buckets)]
         assert second == [bucket_of(f"http://{one}", SETTINGS.rounds.buckets)]
+        assert list(tmp_path.glob("worker-*/*")) == [], "the disk has room for the other tasks"
         assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
 
     run_virtual(main)

@@ -8,7 +8,8 @@ The driver releases and takes Python's lock for each statement, and its thread s
 the rows of ``executemany`` are bound by position, and one statement inserts several of them.
 
 The driver looks for an adapter of each value that is not exactly an ``int``, a ``float`` or a ``str``. A search in vain
-takes longer than the rest of the binding. So the types of which a commit has many values have adapters.
+takes longer than the rest of the binding. So the types of which a commit has many values have adapters. Adapters hold
+for the whole process: one that a program has registered for a type of Python stays, and these change no value.
 """
 
 from __future__ import annotations
@@ -38,9 +39,8 @@ _VALUES = re.compile(r"\bVALUES (\(.*?\))(?=\s*(?:ON CONFLICT|;|\Z))", re.DOTALL
 
 for _kind in (State, Kind, Purpose, ReasonCode, ErrorKind, WaitCode):
     sqlite3.register_adapter(_kind, str.__str__)
-sqlite3.register_adapter(bool, int)
-sqlite3.register_adapter(bytes, bytes)
-sqlite3.register_adapter(type(None), dict[None, None]().get)
+for _type, _adapter in ((bool, int), (bytes, bytes), (type(None), dict[None, None]().get)):
+    sqlite3.adapters.setdefault((_type, sqlite3.PrepareProtocol), _adapter)
 
 
 class _Positional(NamedTuple):

@@ -20,12 +20,12 @@ class Memory(BodyMemory):
         super().__init__(lambda domain: domain.startswith("p"), MOST)
         self.admitted: list[str] = []
         self.waits: list[str] = []
-        self.on_wait = self.waits.append
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def ask(self, group: str, octets: int, domain: str = "") -> None:
         async def hold() -> None:
-            await self.hold(Request(f"http://{domain or group}.example/", Purpose.PAGE, MOST, group=group), octets)
+            url = f"http://{domain or group}.example/"
+            await self.hold(Request(url, Purpose.PAGE, MOST, group=group, body_waits=self.waits.append), octets)
             self.admitted.append(group)
 
         self._tasks[group] = asyncio.create_task(hold())

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
+import sqlite3
 import threading
 
 import aiosqlite
 import pytest
 
 from crawler.store.sql.schema import load_queries
+from crawler.store.sqlite import on_thread
 from crawler.store.sqlite.connection import transaction
 from crawler.store.sqlite.on_thread import OnThread
+
+
+def test_an_adapter_that_a_program_has_registered_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sqlite3.adapters, (bool, sqlite3.PrepareProtocol), str)
+    runpy.run_path(on_thread.__file__)  # as if the crawler was imported now
+    with sqlite3.connect(":memory:") as db:
+        assert db.execute("SELECT ?, ?, ?", (True, None, b"x")).fetchone() == ("True", None, b"x")
+    db.close()
 
 
 @pytest.mark.parametrize(
