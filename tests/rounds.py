@@ -261,6 +261,7 @@ def compared(given: argparse.Namespace, seed: int, times: int, stack: ExitStack)
     """Crawl a web plainly and in rounds; returns how many faults happened, and what is wrong."""
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     submit = _SUBMIT.format(path=path, more=_LOST_SOON if given.fault == "frozen" else "")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     environment = os.environ | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "PYSPARK_SUBMIT_ARGS": submit}
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     machines = stack.enter_context(Machines(max(given.machines))) if given.machines else None

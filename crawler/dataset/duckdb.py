@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from crawler.errors import require
@@ -15,10 +14,9 @@ from crawler.errors import require
 @contextmanager
 def duckdb() -> Iterator[tuple[Any, Path]]:
     """A DuckDB in memory, and a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="crawler-rounds-"))
-    db = require("rounds", "a dataset", "duckdb").connect(config={"temp_directory": str(folder)})
-    try:
-        yield db, folder
-    finally:
-        db.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    connect = require("rounds", "a dataset", "duckdb").connect
+    with (
+        TemporaryDirectory(prefix="crawler-rounds-", ignore_cleanup_errors=True) as folder,
+        closing(connect(config={"temp_directory": folder})) as db,
+    ):
+        yield db, Path(folder)

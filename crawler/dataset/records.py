@@ -19,7 +19,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from collections.abc import Collection, Mapping
@@ -157,22 +156,6 @@ class Manifest(msgspec.Struct, frozen=True):
     crawler_version: str
 
 
-class Writers:
-    """Looks whether tasks of a round are still writing their results. Times are those of one clock of the caller."""
-
-    def __init__(self, dataset: Dataset, number: int) -> None:
-        self._dataset = dataset
-        self._number = number
-        self._said: dict[int, bytes] = {}
-        self._news_at = 0.0
-
-    def are_at_work(self, now: float) -> bool:
-        """Whether one of them has said so in the last ``WRITING_S`` seconds."""
-        if (said := self._dataset.writing(self._number)) != self._said:
-            self._said, self._news_at = said, now
-        return bool(said) and now - self._news_at < WRITING_S
-
-
 class Dataset:
     """A dataset that exists."""
 
@@ -183,7 +166,10 @@ class Dataset:
         self.objects = objects
         self.head = msgspec.json.decode(found, type=Head)
         if self.head.version != VERSION:
-            raise UsageError(f"{shown(objects.location)}: a dataset of another version of the crawler")
+            raise UsageError(
+                f"{shown(objects.location)}: this dataset has the format {self.head.version}; go on with the release "
+                "that began it, or name another dataset"
+            )
 
     @property
     def settings(self) -> Settings:
@@ -267,14 +253,15 @@ class Dataset:
                 longest[group] = max(pause_s, longest.get(group, 0.0))
         return longest
 
-    def say_writing(self, number: int, bucket: int) -> None:
+    def say_writing(self, number: int, bucket: int, now: float) -> None:
         """Say that the task of a bucket sends nothing any more, and is writing its results. Say it again and again."""
-        self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", secrets.token_bytes(8))
+        self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", msgspec.json.encode(now))
 
-    def writing(self, number: int) -> dict[int, bytes]:
-        """What the unfinished tasks of a round have said last that write their results, by bucket."""
+    def are_writing(self, number: int, now: float) -> bool:
+        """Whether an unfinished task of a round has said so in the last ``WRITING_S`` seconds."""
         keys = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/writing")}
-        return {bucket: self.objects.get(keys[bucket]) or b"" for bucket in keys.keys() & self.unfinished(number)}
+        said = [self.read(keys[bucket], float) for bucket in keys.keys() & self.unfinished(number)]
+        return any(at is not None and now - at < WRITING_S for at in said)
 
     def fetch_store(self, number: int, bucket: int, path: Path) -> None:
         """Write the store of a bucket after round ``number`` to the file ``path``."""
@@ -295,6 +282,7 @@ class Dataset:
         with path.open("rb") as source, arrow.CompressedOutputStream(str(packed), "zstd") as target:
             shutil.copyfileobj(source, target, _OCTETS_AT_ONCE)
         self.objects.put(part("stores", number, bucket, STORE_ENDING), packed)
+        packed.unlink()
 
     def parts(self, manifests: list[Manifest], table: str) -> list[str]:
         """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""
@@ -324,20 +312,16 @@ def round_of(key: str) -> int:
 
 def make(objects: Objects, head: Head) -> Dataset:
     """The dataset at ``objects``: a new one with this ``head``, or the one that is there if it is the same."""
-    content = msgspec.json.encode(head)
-    if not objects.create("dataset.json", content):
-        found = json.loads(objects.get("dataset.json") or b"{}")
-        if found.get("version") != head.version:
-            raise UsageError(
-                f"{shown(objects.location)}: this dataset has the format {found.get('version')}; go on with the "
-                "release that began it, or name another dataset"
-            )
-        differing = sorted(name for name, value in json.loads(content).items() if found.get(name) != value)
+    is_own = objects.create("dataset.json", content := msgspec.json.encode(head))
+    dataset, given = Dataset(objects), msgspec.json.decode(content, type=Head)
+    if not is_own:
+        names = Head.__struct_fields__
+        differing = sorted(name for name in names if getattr(dataset.head, name) != getattr(given, name))
         raise UsageError(
             f"{shown(objects.location)}: this dataset was begun with other {' and '.join(differing)}; go on without "
             "seeds and configuration, or name another dataset"
         )
-    return Dataset(objects)
+    return dataset
 
 
 def done_key(number: int, bucket: int) -> str:

@@ -290,7 +290,7 @@ class HttpFetcher:
         try:
             response = await self._session.request(site, path, self._extra_headers(transfer), form)
         except FETCH_ERRORS as error:
-            problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
+            problem = before_answer(error, host_of(request.url), self._timeouts, transfer)
             if request.form is None and was_closing(error, transfer):
                 problem = CLOSING
                 self._idle.note_use(transfer.key, is_lost=True)
@@ -507,11 +507,11 @@ class HttpFetcher:
         """Make the socket of a connection. The address guard is here: this is the last call that knows the address."""
         family, kind, protocol, _, where = address
         reason = None if self._settings.proxy else self._refusal(str(where[0]))
-        attempts = current_transfer().attempts
+        transfer = current_transfer()
         if reason:
-            attempts.refusals.append(reason)
+            transfer.refusals += (reason,)
             raise AddressRefused(reason)
-        attempts.permitted = True
+        transfer.permitted = True
         return socket.socket(family, kind, protocol)
 
 

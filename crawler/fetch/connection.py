@@ -19,7 +19,8 @@ connection and do not change the answer (RFC 9112, 9.2).
 
 The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls
 ``_reschedule_timeout`` and, for each message, ``feed_data``, and ``resume_reading`` calls
-``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data. Tests fail if the library changes this.
+``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data, and ``_on_read_timeout`` is called by the one
+timer of a connection, which rings at the first limit on the time of its answer. Tests fail if the library changes this.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from time import perf_counter
 from typing import Any
 
 import aiohttp
-import msgspec
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
@@ -70,13 +70,6 @@ class BoundExceeded(aiohttp.ClientError):
         self.problem = problem
 
 
-class Attempts(msgspec.Struct):
-    """The addresses that one request has tried: what the address guard decided."""
-
-    refusals: list[str] = msgspec.field(default_factory=list)
-    permitted: bool = False  # whether the guard permitted any address
-
-
 class Transfer:
     """One request and the octets that have arrived for it.
 
@@ -92,7 +85,8 @@ class Transfer:
         """
         self.request = request
         self.started_at = started_at
-        self.attempts = Attempts()
+        self.refusals: tuple[str, ...] = ()  # by the address guard, of addresses that the request has tried
+        self.permitted = False  # whether the guard permitted any address
         self.key: Hashable = None  # of the connector, for connections to the origin
         self.begun = False  # whether there is a connection for the request
         self.reused = False  # whether that connection has carried a request before
@@ -306,13 +300,14 @@ class Connection(ResponseHandler):
     def _on_read_timeout(self, *, is_patient: bool = True) -> None:
         """End the request if one of its limits is over, and set the timer to the first of them otherwise.
 
-        If the own loop is late, data may have arrived long before: the timer rings once more after the lag.
+        If the own loop is late, data may have arrived long before: the timer rings once more after the lag. Data that
+        come before the first request have no limit, and set no timer.
         """
         self._read_timeout_handle = None
-        if self._waits_since == math.inf:
+        if self._waits_since == math.inf or self._transfer is None:
             return
         now = self._loop.time()
-        whole_s = math.inf if self._transfer is None else self._transfer.left_s(now)
+        whole_s = self._transfer.left_s(now)
         silent_s = self._waits_since + (self._read_timeout or math.inf) - now
         head_s = self._head_since + MAX_HEAD_S - now
         left_s = min(whole_s, silent_s, head_s)

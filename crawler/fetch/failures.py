@@ -9,7 +9,7 @@ import ssl
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
-from crawler.fetch.connection import Attempts, BoundExceeded, Transfer
+from crawler.fetch.connection import BoundExceeded, Transfer
 from crawler.fetch.decoding import BadCoding
 from crawler.fetch.name_servers import LookUpFailed
 from crawler.reasons import ErrorKind, RequestError
@@ -57,7 +57,7 @@ class AddressUnknown(OSError):
     """Raised into the HTTP library if a request without an address would be sent to one found meanwhile."""
 
 
-def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> RequestError:
+def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, transfer: Transfer) -> RequestError:
     """The failure behind an error before the headers of the answer."""
     match error:
         case BoundExceeded():
@@ -78,7 +78,7 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
             known = _TLS_WRONG.get(getattr(error.os_error, "reason", None) or "")
             return RequestError(ErrorKind.TLS, f"no TLS with {host}: {known or _reason(error.os_error)}")
         case aiohttp.ClientConnectorError():
-            return _not_connected(error.os_error, host, attempts)
+            return _not_connected(error.os_error, host, transfer)
         case aiohttp.ServerDisconnectedError():
             return RequestError(ErrorKind.CONNECT, "the server closed the connection without an answer")
         case aiohttp.ClientOSError():
@@ -136,10 +136,10 @@ def _timeout(error: TimeoutError, host: str, timeouts: aiohttp.ClientTimeout) ->
     return f"the answer was not complete after {timeouts.total:g} s"
 
 
-def _not_connected(error: OSError, host: str, attempts: Attempts) -> RequestError:
+def _not_connected(error: OSError, host: str, transfer: Transfer) -> RequestError:
     """The failure if no address of a name could be connected to. It includes the reasons of the address guard."""
-    refusals = tuple(dict.fromkeys(attempts.refusals))
-    if refusals and not attempts.permitted:
+    refusals = tuple(dict.fromkeys(transfer.refusals))
+    if refusals and not transfer.permitted:
         return RequestError(ErrorKind.ADDRESS, refusals[0])
     reason = "its other addresses do not answer" if isinstance(error, AddressRefused) else _reason(error)
     return RequestError(ErrorKind.CONNECT, "; ".join((f"no connection to {host}: {reason}", *refusals)))

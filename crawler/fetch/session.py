@@ -129,15 +129,15 @@ class Session:
 
     async def _connect(self, site: str) -> aiohttp.connector.Connection:
         """A new connection to a site."""
-        try:
-            async with current_transfer().connecting():
+        async with current_transfer().connecting():
+            try:
                 return await self._connector.connect(self._connecting(site), traces=[], timeout=self._timeouts)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"no connection to {site}") from error
-        except aiohttp.ClientError:
-            raise
-        except OSError as error:
-            raise aiohttp.ClientOSError(*error.args) from error
+            except TimeoutError as error:
+                raise aiohttp.ConnectionTimeoutError(f"no connection to {site}") from error
+            except aiohttp.ClientError:
+                raise
+            except OSError as error:
+                raise aiohttp.ClientOSError(*error.args) from error
 
     def _new_origin(self, site: str) -> _Origin:
         request = self._connecting(site)

@@ -95,7 +95,8 @@ def describe_time_left(left: TimeLeft, now: float) -> str:
         until = brief_time(now + (left.most_s if left.tried_s is None else left.tried_s), now)
         return f"no answer from {left.slowest} ({many(left.slowest_queued, 'URL')}){others}: tried until {until}"
     if left.most_s is not None:
-        span = f"about {duration(left.least_s)} to {duration(left.most_s)} to go"
+        ends = dict.fromkeys(map(duration, (left.least_s, left.most_s)))
+        span = f"about {' to '.join(ends)} to go"
     else:
         known = f"at least {duration(left.least_s)} to go: " if left.least_s >= 1 else ""
         span = f"{known}{left.reason}"

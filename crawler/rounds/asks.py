@@ -1,4 +1,6 @@
-"""What a bucket needs of the sites of others: the robots.txt that one redirects to, main sites, licences, permissions.
+"""What a bucket gets of others: the URLs that they offer, and what it needs of their sites.
+
+It needs the robots.txt that one redirects to, main sites, licences, and permissions.
 
 Only the task of its own bucket asks a site, so its pauses hold. A site that waits for a URL of another bucket waits in
 its store as for any URL of another site. Its task hands the ask over with its results. In the next round the task of
@@ -12,21 +14,71 @@ publishes this robots.txt in the same way, and nobody needs to ask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from crawler.dataset.records import Answer, Ask
+from crawler.dataset.records import Answer, Ask, Dataset, Task, part
 from crawler.engine.outbox import Outbox
+from crawler.errors import StoreError
 from crawler.frontier.buckets import Bucket
-from crawler.model import Kind, RobotsCopy
+from crawler.frontier.offers import KnownUrl, Offer, weigh
+from crawler.model import Kind, State
+from crawler.parquet import load_arrow
+from crawler.reasons import ReasonCode, StoredReason
 from crawler.robots.response import RobotsSettings, unanswered
 from crawler.robots.rsl import licence_unasked
+from crawler.store.location import shown
 from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait, SiteNews
 from crawler.url import ROBOTS_PATH, split
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
+
+_OFFERS_AT_ONCE = 10_000
+#: In the order of the file.
+_KNOWN = ("url", "state", "reason_code", "depth", "hops")
+
+
+def news_of(dataset: Dataset, task: Task) -> Iterator[list[Offer]]:
+    """The offers that may change the store of the bucket, some thousand at a time; no list is empty.
+
+    They are compared with the Parquet file of its URLs: to read its store takes much longer. A sitemap may bring facts
+    that the file has not.
+    """
+    content = dataset.objects.get(part("urls", task.store, task.bucket)) if task.offers and task.store else None
+    for key in task.offers:
+        if (offered := dataset.objects.get(key)) is None:
+            raise StoreError(f"{shown(dataset.objects.location)}: {key}: there is no such object")
+        for rows in _rows(offered, _OFFERS_AT_ONCE):
+            offers = [msgspec.convert(row, Offer, strict=False) for row in rows.to_pylist()]
+            known = _known(content, {offer.url for offer in offers})
+            news = [
+                offer
+                for offer in offers
+                if offer.url not in known
+                or offer.kind is not Kind.PAGE
+                or offer.lastmod is not None
+                or weigh(known[offer.url], offer) is not None
+            ]
+            if news:
+                yield news
+
+
+def _known(content: bytes | None, urls: set[str]) -> dict[str, KnownUrl]:
+    """What the rows of a bucket say of these URLs."""
+    return {
+        url: KnownUrl(State(state), StoredReason(ReasonCode(code), ""), depth, hops)
+        for rows in _rows(content, _OFFERS_AT_ONCE, columns=_KNOWN)
+        for url, state, code, depth, hops in zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        if url in urls
+    }
+
+
+def _rows(content: bytes | None, at_once: int, **which: Any) -> Iterator[Any]:
+    arrow, parquet = load_arrow("rounds", "a dataset")
+    if content is not None:
+        yield from parquet.ParquetFile(arrow.BufferReader(content)).iter_batches(at_once, **which)
 
 
 async def asks_of(store: Store, bucket: int) -> list[Ask]:
@@ -36,7 +88,7 @@ async def asks_of(store: Store, bucket: int) -> list[Ask]:
 
 async def wait_for(asks: list[Ask], store: Store, outbox: Outbox) -> None:
     """Let the sites of other buckets wait for their URLs in the store of the bucket that requests these."""
-    numbers = await store.site_numbers([ask.site for ask in asks])
+    numbers = await store.site_numbers([ask.site for ask in asks]) if asks else {}
     for ask in asks:
         place = split(ask.url)
         outbox.add_robots_wait(RobotsWait(numbers[ask.site], ask.site, RobotsTarget(place.site, place.path), ()))
@@ -60,22 +112,19 @@ async def answers_to(asks: Iterable[tuple[str, int]], store: Store) -> list[Answ
         place, copy, file = split(url), None, None
         site = await store.site(place.site)
         if site is not None and place.path == ROBOTS_PATH:
-            copy = await _whole(site.copy, store)
+            copy = site.copy
+            if copy is not None and copy.body is None:  # it is large
+                copy = msgspec.structs.replace(copy, body=await store.robots_text(copy.sha256))
         elif site is not None:
             file = await store.site_file(site.id, place.path)
         answers.append(Answer(url, sorted(of), copy, file))
     return answers
 
 
-async def _whole(copy: RobotsCopy | None, store: Store) -> RobotsCopy | None:
-    """A copy with its text, also if that is large."""
-    if copy is None or copy.body is not None:
-        return copy
-    return msgspec.structs.replace(copy, body=await store.robots_text(copy.sha256))
-
-
 async def receive_answers(answers: list[Answer], store: Store, settings: RobotsSettings, now: float) -> None:
     """Put the answers of other buckets into the store. One that could not be had is a failure of its site."""
+    if not answers:
+        return
     numbers = await store.site_numbers([split(answer.url).site for answer in answers])
     news = SiteNews(now)
     for answer in answers:
@@ -90,5 +139,4 @@ async def receive_answers(answers: list[Answer], store: Store, settings: RobotsS
             before = await store.site_file(number, place.path)
             file = answer.file or licence_unasked(answer.url, why, settings=settings, previous=before, now=now)
             news.files[number, place.path] = file
-    if answers:
-        await store.receive_news(news)
+    await store.receive_news(news)

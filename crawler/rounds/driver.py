@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from crawler.cli.progress import Say
 from crawler.clock import Clock, brief_time
-from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, Writers, begins_at
+from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, begins_at
 from crawler.engine.tasks import background_task, required_task
 from crawler.engine.termination import at_their_limit
 from crawler.errors import StoreError
@@ -141,11 +141,11 @@ class Driver:
 
     async def _work(self, plan: Plan) -> bool:
         """Wait until the round may be committed. Returns false if a stop was requested while tasks were unfinished."""
-        closed, writers = asyncio.Event(), Writers(self._dataset, plan.round)
+        closed = asyncio.Event()
         async with required_task(self._run_tasks(plan, closed)):
             while not closed.is_set() or await asyncio.to_thread(self._dataset.unfinished, plan.round) != set():
                 now = self._clock.now()
-                if now >= plan.quiet_at and not await asyncio.to_thread(writers.are_at_work, now):
+                if now >= plan.quiet_at and not await asyncio.to_thread(self._dataset.are_writing, plan.round, now):
                     break
                 if closed.is_set() and self._stopped.is_set():
                     return False

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -114,9 +114,8 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     lost = dataset.taken(number, but=done)  # a task that is done after this look is lost
     before = states(dataset, manifests[-1] if manifests else None)
     ahead = _ahead(dataset, number, lost)
-    with duckdb() as (db, folder):
-        offers = _hand_over(dataset, number, done, db, folder)
-        _write_lost(dataset, number, ahead, folder)
+    offers = _hand_over(dataset, number, done)
+    _write_lost(dataset, number, ahead)
     after = dict(before)
     for bucket, result in done.items():
         if result.is_unchanged:
@@ -181,7 +180,7 @@ def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, li
     return {bucket: list(found.values()) for bucket, found in rows.items()}
 
 
-def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done], db: Any, folder: Path) -> dict[int, list[str]]:
+def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done]) -> dict[int, list[str]]:
     """Write the offers of a round for the buckets that they go to; returns their keys by bucket.
 
     A store offers a URL again only if it came nearer to a seed, and the store that gets an offer knows its URLs. So
@@ -190,20 +189,20 @@ def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done], db: Any,
     keys = [part("outgoing", number, bucket) for bucket, result in done.items() if result.rows["outgoing"]]
     if not keys:
         return {}
-    target = folder / "handed-over"  # beside what was copied from object storage
-    db.execute(SQL["hand_over"].format(target=target), {"files": dataset.objects.local(keys, folder)})
     name, offers = os.urandom(4).hex(), dict[int, list[str]]()
-    for path in sorted(target.glob("bucket=*/*.parquet")):
-        bucket = int(path.parent.name.partition("=")[2])
-        key = f"offers/{number:06}-{name}/{bucket:05}-{path.stem}.parquet"
-        dataset.objects.put(key, path)
-        offers.setdefault(bucket, []).append(key)
+    with duckdb() as (db, folder):
+        target = folder / "handed-over"  # beside what was copied from object storage
+        db.execute(SQL["hand_over"].format(target=target), {"files": dataset.objects.local(keys, folder)})
+        for path in sorted(target.glob("bucket=*/*.parquet")):
+            bucket = int(path.parent.name.partition("=")[2])
+            key = f"offers/{number:06}-{name}/{bucket:05}-{path.stem}.parquet"
+            dataset.objects.put(key, path)
+            offers.setdefault(bucket, []).append(key)
     return offers
 
 
-def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]], folder: Path) -> None:
+def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]]) -> None:
     for bucket, rows in ahead.items():
-        path = folder / f"lost-{bucket}.parquet"
-        with table_file("lost", path) as file:
+        with table_file("lost", content := BytesIO()) as file:
             file.add_columns([[row.get(name) for row in rows] for name in columns_of("lost")])
-        dataset.objects.put(part("lost", number, bucket), path)
+        dataset.objects.put(part("lost", number, bucket), content.getvalue())

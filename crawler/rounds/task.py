@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -23,11 +22,9 @@ from crawler.errors import StoreError
 from crawler.frontier.buckets import Bucket, bucket_of
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.asks import answers_to, asks_of, permissions_in, receive_answers, wait_for
-from crawler.rounds.news import news_of
+from crawler.rounds.asks import answers_to, asks_of, news_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
@@ -43,6 +40,19 @@ _TRY_AGAIN_S = 5.0
 #: Many engines share a process, and a lost task loses its store whole: so commits are rarer. With ``AHEAD_EVERY_S``,
 #: the log of a lost task is written after 9 s.
 _RARER = 8.0
+
+
+class RoundWork(NamedTuple):
+    """What the tasks of one worker in a round have in common."""
+
+    dataset: Dataset
+    plan: Plan
+    side: FetcherSide
+    clock: Clock
+    hooks: Hooks | None
+    folder: Path
+    name: str  # of this worker alone
+    share: int  # the number of tasks that share the concurrency
 
 
 class BucketTask:
@@ -62,28 +72,10 @@ class BucketTask:
        writes only that nothing has changed.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        plan: Plan,
-        task: Task,
-        side: FetcherSide,
-        clock: Clock,
-        hooks: Hooks | None,
-        folder: Path,
-        name: str,
-        at_once: int,
-    ) -> None:
-        """``name`` is of this worker alone, and ``at_once`` the number of tasks that share its connections."""
-        self._dataset = dataset
-        self._plan = plan
+    def __init__(self, work: RoundWork, task: Task) -> None:
+        self._work = work
+        self._dataset, self._plan, self._clock = dataset, plan, _ = work.dataset, work.plan, work.clock
         self._task = task
-        self._name = f"{task.bucket} {name}"
-        self._at_once = at_once
-        self._side = side
-        self._clock = clock
-        self._hooks = hooks
-        self._folder = folder / f"{task.bucket:05}"
         self._bucket = Bucket(task.bucket, dataset.head.buckets)
         self._crawl: Crawl | None = None
         self._store: SqliteStore | None = None
@@ -99,7 +91,6 @@ class BucketTask:
 
     async def run(self) -> None:
         """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
-        self._folder.mkdir()
         task, news = self._task, news_of(self._dataset, self._task)
         first = await asyncio.to_thread(next, news, None)
         if first is not None or task.is_ready or task.lost is not None or task.asks or task.answers:
@@ -112,43 +103,39 @@ class BucketTask:
 
     async def _run(self, offers: Iterator[list[Offer]]) -> Done:
         """Take in what other buckets bring, crawl, and write all but the result of the task, which is returned."""
-        path = self._folder / "bucket.db"
+        path = self._work.folder / f"{self._task.bucket:05}.db"
         if self._task.store:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
-        limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
+        limits = replace(limits, concurrency=max(1, limits.concurrency // self._work.share))
         settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
             begun_at = self._clock.now()
-            terms: dict[str, Any] = {
-                "since": begun_at,
-                "unread": msgspec.json.encode(await store.unread_urls()).decode(),
-            }
-            self._written_ahead = max(await store.last_request(), 0)
-            scope = await self._begin(store, limits.max_pages_per_site, begun_at)
-            terms["run_id"] = store.run_id
+            unread = msgspec.json.encode(await store.unread_urls()).decode()
+            self._written_ahead = await store.last_request()
+            scope = await self._begin(store, begun_at)
+            terms = {"since": begun_at, "unread": unread, "run_id": store.run_id}
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
-            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._write_ahead, rarer=_RARER)
+            inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
             await receive_answers(await self._answers(), store, settings.robots, begun_at)
             await wait_for(self._task.asks, store, crawl.outbox)
             while (batch := await asyncio.to_thread(next, offers, None)) is not None:
                 await store.receive_offers(batch, limits.max_depth, limits.max_pages_per_site)
-            done = await self._crawl_and_write(crawl, store, terms, limits.max_pages_per_site)
+            done = await self._crawl_and_write(crawl, store, terms)
         finally:
             self._crawl = self._store = None
             await store.leave(self._clock.now())
             await store.close()
         assert self._writing_since is not None, "the crawl has ended"
         await asyncio.to_thread(self._dataset.put_store, self._plan.round, self._task.bucket, path)
+        await asyncio.to_thread(path.unlink)
         return msgspec.structs.replace(done, writing_s=self._clock.now() - self._writing_since)
 
-    async def _crawl_and_write(
-        self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any], pages_per_site: int | None
-    ) -> Done:
+    async def _crawl_and_write(self, crawl: Crawl, store: SqliteStore, terms: Mapping[str, Any]) -> Done:
         if self._end is not None:
             crawl.stop(self._end)
         self._crawl, self._store = crawl, store
@@ -160,13 +147,14 @@ class BucketTask:
             await finish_crawl(crawl.progress, store, self._clock)
         if self._others_have_addresses:
             await store.end_address_waits(began_writing)
-            await store.prepare(pages_per_site)
+            await store.prepare(self._dataset.settings.limits.max_pages_per_site)
         await store.end_run(end, self._clock.now())
         return await self._write(store, terms, end)
 
-    async def _begin(self, store: SqliteStore, pages_per_site: int | None, now: float) -> Any:
+    async def _begin(self, store: SqliteStore, now: float) -> Any:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
         head, settings = self._dataset.head, self._dataset.settings
+        pages_per_site = settings.limits.max_pages_per_site
         if (lost := self._task.lost) is not None:
             await store.pause_after(lost.over_at, lost.pauses)
             await store.prepare(pages_per_site)
@@ -174,44 +162,36 @@ class BucketTask:
         domains = set(head.domains)
         scope = crawl_scope(settings, with_addresses(head.seeds, domains), now)
         unknown = sorted(own.difference(await store.seeds()))
-        await begin(
-            store,
-            scope,
-            head.settings,
-            unknown,
-            now,
-            pages_per_site=pages_per_site,
-            domains=domains & set(unknown),
-        )
+        domains &= set(unknown)
+        await begin(store, scope, head.settings, unknown, now, pages_per_site=pages_per_site, domains=domains)
         return scope
 
     def _side_of_task(self) -> FetcherSide:
         """The connections of the worker, with an address book of this task."""
-        if self._side.book is None:
-            return self._side
+        if self._work.side.book is None:
+            return self._work.side
         # After the deadline, so that the crawl does not wait for it.
         settings, until = self._dataset.settings.politeness, self._plan.quiet_at
-        book = OwnAddresses(self._side.book, settings, self._take_address, until)
-        return msgspec.structs.replace(self._side, book=book)
+        book = OwnAddresses(self._work.side.book, settings, self._take_address, until)
+        return msgspec.structs.replace(self._work.side, book=book)
 
     async def _take_address(self, network: str) -> bool:
-        is_own = await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
+        is_own = await asyncio.to_thread(
+            self._dataset.take_address, self._plan.round, network, f"{self._task.bucket} {self._work.name}"
+        )
         self._others_have_addresses |= not is_own
         return is_own
 
     async def _write_ahead(self, news: SiteNews) -> None:
-        """Keep the pauses of a commit in the dataset. The permissions in it are published with the results."""
-        self._permissions.update(permissions_in(news, self._bucket))
-        await self._keep_pauses(news.paces)
+        """Keep the pauses of a commit that are longer than usual, and than what is known of their groups.
 
-    async def _keep_pauses(self, paces: Mapping[str, Pace]) -> None:
-        """Write pauses of a commit ahead: those that are longer than usual, and than what is known of their groups.
-
-        If the storage fails, this is tried again until the deadline: the commit waits, and the task asks nobody.
+        If the storage fails, this is tried again until the deadline: the commit waits, and the task asks nobody. The
+        permissions in the commit are published with the results.
         """
+        self._permissions.update(permissions_in(news, self._bucket))
         longer = {
             group: pace.pause_s
-            for group, pace in paces.items()
+            for group, pace in news.paces.items()
             if pace.pause_s > self._kept_pauses.get(group, self._usual_s)
         }
         if longer:
@@ -235,11 +215,11 @@ class BucketTask:
 
     async def _write(self, store: SqliteStore, terms: Mapping[str, Any], end: RunEnd) -> Done:
         """Write the results and the offers, and take offers and bodies out of the store; returns the task's result."""
-        written = dict[str, Written]()
-        await store.read_in_steps(
-            lambda db: write_tables(db, self._bucket, self._plan.round, terms, self._folder, written)
-        )
+        written, number = dict[str, Written](), self._plan.round
+        bodies = self._work.folder / f"{self._task.bucket:05}-bodies.parquet"
+        await store.read_in_steps(lambda db: write_tables(db, self._bucket, number, terms, bodies, written))
         await asyncio.to_thread(self._put_tables, written)
+        await asyncio.to_thread(bodies.unlink, missing_ok=True)
         await store.delete_outgoing()
         await store.bodies.empty()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
@@ -264,11 +244,7 @@ class BucketTask:
     async def say_writing(self) -> None:
         """Say that nothing is sent any more and results are being written, if so."""
         if self._writing_since is not None:
-            await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket)
-
-    def remove_files(self) -> None:
-        """Delete the files of the task on this machine."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+            await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket, self._clock.now())
 
     def stop(self, end: RunEnd) -> None:
         """End soon; what was crawled is written."""

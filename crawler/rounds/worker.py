@@ -38,7 +38,7 @@ from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.unknown_hosts import first_wait
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.task import BucketTask
+from crawler.rounds.task import BucketTask, RoundWork
 from crawler.session.crawl_session import fetcher_side
 from crawler.session.hooks import hooks_of
 from crawler.settings.log_records import LogFormat, LogLevel
@@ -77,15 +77,15 @@ class Worker:
         self._plan = plan
         self._side = side
         self._clock = clock
-        self._folder = folder
-        self._hooks = hooks_of(dataset.settings.hooks)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         chosen = [task for task in plan.tasks if buckets is None or task.bucket in buckets]
         self._tasks: Iterator[Task] = iter(chosen)
         settings = dataset.settings
         most = settings.rounds.at_once * settings.workers.count
         self._at_once = min(settings.rounds.at_once, len(chosen))
-        self._share = min(most, len(plan.tasks))  # of all processes that the runner starts on this machine
+        share = min(most, len(plan.tasks))  # of all processes that the runner starts on this machine
+        hooks = hooks_of(settings.hooks)
+        self._work = RoundWork(dataset, plan, side, clock, hooks, folder, self._name, share)
         self._running = set[BucketTask]()
         self._end: RunEnd | None = None
         self._segments = 0
@@ -113,17 +113,7 @@ class Worker:
                 continue
             if not is_own:
                 continue
-            running = BucketTask(
-                self._dataset,
-                self._plan,
-                task,
-                self._side,
-                self._clock,
-                self._hooks,
-                self._folder,
-                self._name,
-                self._share,
-            )
+            running = BucketTask(self._work, task)
             self._running.add(running)
             if self._end is not None:  # it came while the task was claimed
                 running.stop(self._end)
@@ -133,7 +123,6 @@ class Worker:
                 tell(f"bucket {task.bucket}: this task is lost, and a later round does its work: {error}")
             finally:
                 self._running.discard(running)
-                await asyncio.to_thread(running.remove_files)
 
     def stop(self, end: RunEnd) -> None:
         """Claim nothing more, and end the tasks that run; they write their results.

@@ -5,30 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from crawler.errors import StoreError, StoreFull
 
+if TYPE_CHECKING:
+    from crawler.store.sql.section import StoreSection
+    from crawler.store.sql.store import Store
+
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="_Retries")
+S = TypeVar("S", bound="Store | StoreSection")
 
 LOOK_FOR_ROOM_S = 1.0
 
 
 class TransactionConflict(StoreError):
     """Two transactions were in conflict, and the database rolled this one back."""
-
-
-class Retry(Protocol):
-    """Makes an attempt, and further attempts as long as one may succeed."""
-
-    async def __call__(self, attempt: Callable[[], Awaitable[T]], /) -> T: ...
-
-
-class _Retries(Protocol):
-    @property
-    def _retry(self) -> Retry: ...
 
 
 async def while_full(attempt: Callable[[], Awaitable[T]], waits: Callable[[StoreFull], bool]) -> T:

@@ -22,7 +22,6 @@ from pathlib import Path
 
 import msgspec
 
-from crawler.dataset.duckdb import duckdb
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import BucketState, Dataset, Done, Head, Manifest, make, part
 from crawler.dataset.tables import columns_of
@@ -116,10 +115,9 @@ def _offer(dataset: Dataset, folder: Path, patterns: Sequence[str], each: int) -
                     file.add([bucket, pattern.format(n=n), 3, 0, 0, "page", None, 0])
         dataset.objects.put(part("outgoing", number, finder), path)
         done[finder] = Done(finder, {"outgoing": file.count}, {}, None, "")
-    with duckdb() as (db, place):
-        began_s = time.process_time()
-        offers = _hand_over(dataset, number, done, db, place)
-        cpu_s = time.process_time() - began_s
+    began_s = time.process_time()
+    offers = _hand_over(dataset, number, done)
+    cpu_s = time.process_time() - began_s
     for bucket, keys in offers.items():
         states[bucket] = replace(states.get(bucket, BucketState(0, None, [], {})), offers=keys)
     made = Manifest(number, time.time(), time.time(), states, {}, {}, VERSION)

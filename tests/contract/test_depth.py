@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
-from crawler.frontier.decide import Queued
+from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Link
 from tests.contract.visits import Harness, excluded, fetched, link, queued_urls, redirected
 
@@ -62,7 +63,14 @@ async def test_a_shorter_way_reaches_through_redirects(harness: Harness) -> None
     assert (depths[url("moved")], depths[url("there")]) == (0, 0)
 
 
-async def test_a_page_found_to_be_nearer_while_it_was_being_fetched(harness: Harness) -> None:
+@pytest.mark.parametrize(
+    ("visited", "depth"),
+    [(lambda queued: fetched(queued, [url("to")]), 3), (lambda queued: redirected(queued, url("to")), 2)],
+    ids=["page", "redirect"],
+)
+async def test_a_url_found_to_be_nearer_while_it_was_being_fetched(
+    visited: Callable[[Queued], Outcome], depth: int, harness: Harness
+) -> None:
     await harness.seed(url("s"))
     await visit(harness, "s", url("1"), url("x"))
     await visit(harness, "1", url("2"))
@@ -71,21 +79,8 @@ async def test_a_page_found_to_be_nearer_while_it_was_being_fetched(harness: Har
     claimed = {queued.url: queued for queued in claim.urls}
     assert claimed[url("deep")].depth == 3
     await harness.commit(fetched(claimed[url("x")], [url("deep")]))
-    await harness.finish(claim, fetched(claimed[url("deep")], [url("leaf")]))
-    assert (await harness.urls("depth"))[url("leaf")] == 3
-
-
-async def test_a_redirect_found_to_be_nearer_while_it_was_being_fetched(harness: Harness) -> None:
-    await harness.seed(url("s"))
-    await visit(harness, "s", url("1"), url("x"))
-    await visit(harness, "1", url("2"))
-    await visit(harness, "2", url("moved"))
-    (claim,) = await harness.claim()
-    claimed = {queued.url: queued for queued in claim.urls}
-    assert claimed[url("moved")].depth == 3
-    await harness.commit(fetched(claimed[url("x")], [url("moved")]))
-    await harness.finish(claim, redirected(claimed[url("moved")], url("there")))
-    assert (await harness.urls("depth"))[url("there")] == 2
+    await harness.finish(claim, visited(claimed[url("deep")]))
+    assert (await harness.urls("depth"))[url("to")] == depth
 
 
 async def test_max_depth_admits_urls_that_a_shorter_path_reaches(harness: Harness) -> None:

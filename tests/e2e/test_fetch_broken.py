@@ -441,6 +441,16 @@ def test_a_server_that_does_not_serve_the_name(run: Run, tls: ssl.SSLContext) ->
     )
 
 
+def test_the_limit_on_the_whole_is_named_if_it_ends_while_the_connection_is_made(run: Run) -> None:
+    async def scenario() -> FetchResult:
+        async with serving(sends()) as port:  # it reads the handshake, and waits for a request
+            return await get(f"https://a.test:{port}/", replace(SETTINGS, total_timeout_s=0.1))
+
+    result = run(scenario())
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (ErrorKind.TIMEOUT, "the answer was not complete after 0.1 s")
+
+
 def test_a_server_that_closes_during_the_handshake(run: Run, tls: ssl.SSLContext) -> None:
     async def scenario() -> FetchResult:
         tls.sni_callback = lambda *_: ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME  # asyncio closes without the alert

@@ -217,7 +217,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(
         crawler.make(["http://a.test/", "http://slow.a.test/", "http://busy.a.test/"])
         crawler.faults = [killed_at("put", "urls/")]
         if not is_kept:
-            monkeypatch.setattr(BucketTask, "_keep_pauses", _nothing)
+            monkeypatch.setattr(BucketTask, "_write_ahead", _nothing)
         assert (await crawler.crawl()).code is EndCode.DONE
         assert len(list((tmp_path / "data" / "stores").glob("*/*.db.zst"))) == 2, "the last, and the one before"
         return crawler
@@ -231,7 +231,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(
     assert found == (set() if is_kept else {Check.RETRY_AFTER})
 
 
-async def _nothing(task: BucketTask, paces: object) -> None:
+async def _nothing(task: BucketTask, news: object) -> None:
     return None
 
 

@@ -1,8 +1,8 @@
 """The store in a PostgreSQL database, which any number of workers on any number of machines share.
 
-Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (new URLs, known URLs,
-groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
-commits in the worker's row shows whether a commit whose answer was lost took place.
+Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (contents, new URLs,
+known URLs, groups, each by its key), and is retried if it conflicts nevertheless. A broken connection is reopened; the
+number of commits in the worker's row shows whether a commit whose answer was lost took place.
 """
 
 from __future__ import annotations

@@ -223,16 +223,20 @@ class Offers:
         Returns the numbers of the offered URLs, and the groups that have new work. A URL is left out, and has no
         number, if other paths of its site have all numbers that it may have.
         """
+        if not offers and not ending:
+            return {}, set()
         numbers: dict[str, int] = {}
-        fresh: dict[str, FoundOffer] = {}
-        young, old = self._recent.young, self._recent.old
-        for url, found in offers.items():
-            known = young.get(url) or old.get(url)
-            if known is None or self._is_news(found.offer, known):
-                fresh[url] = found
-            else:
-                numbers[url] = known.number
-        touched = await self._store_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
+        queued: list[int] = []
+        better: dict[int, FoundOffer] = {}
+        rest = offers
+        while rest:
+            inserts, changed = await self._compare(rest, numbers)
+            better |= changed
+            collided = await self._insert(list(inserts.values()))
+            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in collided]
+            rest = {url: found for url, found in rest.items() if numbers.get(url) in collided}
+        await self.enqueue(queued)
+        queued += await self._apply(better, max_depth, ending)
         if len(numbers) < len(offers):
             left_out = next(url for url in offers if url not in numbers)
             _LOG.warning(
@@ -241,39 +245,14 @@ class Offers:
                 *(len(offers) - len(numbers), PROBES, left_out),
             )
             offers = {url: found for url, found in offers.items() if url in numbers}
-        await self._note_sitemaps(offers, numbers)
-        return numbers, touched
-
-    @staticmethod
-    def _is_news(offer: Offer, known: RecentUrl) -> bool:
-        """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
-        if offer.kind is not Kind.PAGE:
-            return True
-        return (offer.seed or offer.depth < known.depth) and offer.is_good
-
-    async def _store_fresh(
-        self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
-    ) -> set[int]:
-        """Store offers that may be news; fills in ``numbers``, returns the groups with new work."""
-        queued: list[int] = []
-        better: dict[int, FoundOffer] = {}
-        rest = fresh
-        while rest:
-            inserts, changed = await self._compare(rest, numbers)
-            better |= changed
-            collided = await self._insert(list(inserts.values()))
-            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in collided]
-            rest = {url: found for url, found in rest.items() if numbers.get(url) in collided}
-        await self.enqueue(queued)
         self._recent.put(
             {
                 url: RecentUrl(numbers[url], offer.depth if offer.is_good else _REFUSED)
-                for url, (offer, _) in fresh.items()
-                if url in numbers
+                for url, (offer, _) in offers.items()
             }
         )
-        queued += await self._apply(better, max_depth, ending)
-        return await self.groups(queued)
+        await self._note_sitemaps(offers, numbers)
+        return numbers, await self.groups(queued)
 
     async def enqueue(self, numbers: Collection[int]) -> None:
         """Add the queued URLs among these to the frontier. Every URL that is queued passes here.

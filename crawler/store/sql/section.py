@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from crawler.store.sql.tables import StoreStatements
 
@@ -13,28 +13,13 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="_Writes")
-
-
-class Transact(Protocol):
-    """Executes ``work`` in one transaction, which is rolled back whole if anything fails in it.
-
-    ``work`` awaits nothing but statements of the transaction. SQLite executes it on its own thread: it changes nothing
-    that the event loop reads meanwhile, and reads nothing that the event loop changes.
-    """
-
-    async def __call__(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T: ...
-
-
-class _Writes(Protocol):
-    @property
-    def _transact(self) -> Transact: ...
+S = TypeVar("S", bound="Store | StoreSection")
 
 
 def in_transaction(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """Execute a method of a store in a transaction, as :class:`Transact` says. No such method calls another one."""
+    """Execute a method in a transaction, as :meth:`Store._transact` says. No such method calls another one."""
 
     @wraps(method)
     async def executed(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -137,7 +137,11 @@ class Store(ABC):
         """A transaction on the connection of ``_sql``, rolled back whole if anything fails in it."""
 
     async def _transact(self, work: Callable[[], Coroutine[Any, Any, T]], /) -> T:
-        """See :class:`crawler.store.sql.section.Transact`."""
+        """Execute ``work`` in one transaction, which is rolled back whole if anything fails in it.
+
+        ``work`` awaits nothing but statements of the transaction. SQLite executes it on its own thread: it changes
+        nothing that the event loop reads meanwhile, and reads nothing that the event loop changes.
+        """
         async with self._writing():
             return await work()
 

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from functools import cache
 from itertools import pairwise
@@ -31,7 +31,7 @@ from crawler.errors import (
 )
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.location import db_argument
-from crawler.store.named_rows import Parameters, named_rows
+from crawler.store.named_rows import named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
 from crawler.store.sqlite.on_thread import OnThread
 from crawler.store.sqlite.read_only import ReadOnlyConnection
@@ -55,7 +55,6 @@ PATIENCE_MS = 10_000
 _INTERRUPT_EVERY_S = 0.05
 #: The result codes of a disk without room, in the file, its WAL and the index of that.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
-_ROWS_AT_ONCE = 500
 _STEPS_BETWEEN_CHECKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
 _MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
 
@@ -164,20 +163,6 @@ async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters:
     """All rows of a query outside of a transaction, with the errors of :func:`read_errors`."""
     async with read_errors(path):
         return list(await db.execute_fetchall(sql, parameters))
-
-
-async def batches_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) -> AsyncGenerator[list[Any], None]:
-    """The rows of a query. If cancelled, it leaves the cursor open: the cursor ends with the connection."""
-    cursor = await db.execute(sql, cast(Any, parameters))
-    try:
-        while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
-            yield list(batch)
-    except asyncio.CancelledError:
-        raise
-    except BaseException:
-        await cursor.close()
-        raise
-    await cursor.close()
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -22,7 +22,6 @@ from crawler.store.sql.store import Store
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
-    batches_of,
     close_with_control,
     fetch_rows,
     interrupting,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PATIENCE_WITH_READERS_MS = 500
+_ROWS_AT_ONCE = 500
 
 
 class SqliteStore(Store):
@@ -140,9 +140,17 @@ class SqliteStore(Store):
         return interrupting(self._db, seconds)
 
     async def batches(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Any], None]:
-        async with read_errors(self._path), aclosing(batches_of(self._db, sql, parameters)) as found:
-            async for batch in found:
-                yield batch
+        async with read_errors(self._path):
+            cursor = await self._db.execute(sql, cast(Any, parameters))
+            try:
+                while batch := await cursor.fetchmany(_ROWS_AT_ONCE):
+                    yield list(batch)
+            except asyncio.CancelledError:
+                raise  # the cursor ends with the connection
+            except BaseException:
+                await cursor.close()
+                raise
+            await cursor.close()
 
     async def read_in_steps(self, read: Callable[[sqlite3.Connection], Iterator[None]]) -> None:
         """Execute ``read``, a generator that reads the views: see :meth:`OnThread.step_through`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from unittest.mock import Mock
 
 import pytest
@@ -24,18 +25,20 @@ MAX_BODY = 1000
 
 
 class Peer:
-    """A connection on which a request was sent; :meth:`send` is what its server sends."""
+    """A connection on which a request was sent; :meth:`send` is what its server sends, and ``first`` came before."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: bytes = b"", within_s: float = math.inf) -> None:
         self.transport = Mock(spec=asyncio.Transport)
         self.transport.is_closing.return_value = False
         self.transport.get_extra_info.return_value = None  # no TLS
         self.connection = Connection(asyncio.get_running_loop())
         self.connection.connection_made(self.transport)
-        self.request()
+        if first:
+            self.send(first)
+        self.request(asyncio.get_running_loop().time() + within_s)
 
-    def request(self) -> None:
-        self.transfer = Transfer(Request("http://a.test/", Purpose.PAGE, 100_000))
+    def request(self, ends_at: float = math.inf) -> None:
+        self.transfer = Transfer(Request("http://a.test/", Purpose.PAGE, 100_000), ends_at=ends_at)
         with self.transfer:
             self.connection.set_response_params(
                 read_until_eof=True,
@@ -45,6 +48,7 @@ class Peer:
                 max_field_size=32_768,
                 max_headers=256,
             )
+        self.connection.start_timeout()
 
     def send(self, *pieces: bytes) -> None:
         for piece in pieces:
@@ -190,6 +194,14 @@ async def test_a_bound_in_the_body_reaches_its_reader() -> None:
     with pytest.raises(BoundExceeded, match="262,144 bytes of framing for its first 1 bytes"):
         await reading
     assert message.code == 200
+
+
+async def test_a_server_that_speaks_before_the_request_has_no_more_time_to_answer_it() -> None:
+    peer = Peer(OK + b"Content-Length: 2\r\n\r\n", within_s=0.01)
+    async with asyncio.timeout(60):
+        _, body = await peer.connection.read()
+        with pytest.raises(TimeoutError):
+            await body.read()
 
 
 async def test_an_idle_connection_takes_nothing() -> None:

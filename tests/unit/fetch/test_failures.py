@@ -7,7 +7,6 @@ from unittest.mock import Mock
 import aiohttp
 import pytest
 
-from crawler.fetch.connection import Attempts
 from crawler.fetch.failures import AddressRefused, before_answer
 from crawler.fetch.name_servers import LookUpFailed
 from crawler.reasons import ErrorKind, RequestError
@@ -17,7 +16,7 @@ KEY = Mock(host="a.example", port=443, ssl=True)
 
 
 def problem(error: Exception, *refusals: str, permitted: bool = False) -> RequestError:
-    return before_answer(error, "a.example", TIMEOUTS, Attempts(list(refusals), permitted))
+    return before_answer(error, "a.example", TIMEOUTS, Mock(refusals=refusals, permitted=permitted))
 
 
 def broken_by(cause: OSError) -> aiohttp.ClientOSError:

@@ -9,8 +9,9 @@ import pytest
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.progress import Progress
 from crawler.engine.tasks import background_task
-from crawler.fetch.connection import Connection
-from crawler.fetch.time_limit import no_lag, time_limit
+from crawler.fetch.connection import Connection, Transfer
+from crawler.fetch.time_limit import LagNow, no_lag, time_limit
+from crawler.model import Purpose, Request
 from tests.virtual_time import VirtualClock, run_virtual
 
 
@@ -50,14 +51,21 @@ def test_a_blocked_loop_does_not_use_up_a_limit() -> None:
     run_virtual(main)
 
 
+def begun(clock: VirtualClock, lag_now_s: LagNow = no_lag) -> Connection:
+    """A connection on which a request was sent."""
+    connection = Connection(clock.loop, lag_now_s)
+    with Transfer(Request("http://a.test/", Purpose.PAGE, 1)):
+        connection.set_response_params(read_timeout=30.0)
+    connection.start_timeout()
+    return connection
+
+
 @pytest.mark.parametrize("lag_s", [0.0, 12.4])
 def test_a_blocked_loop_is_no_silence_of_a_server(lag_s: float) -> None:
     """The wait for data is longer by the lag, once."""
 
     async def main(clock: VirtualClock) -> None:
-        connection = Connection(clock.loop, lambda: lag_s)
-        connection.read_timeout = 30.0
-        connection.start_timeout()
+        connection = begun(clock, lambda: lag_s)
         await asyncio.sleep(29.0 + lag_s)
         assert connection.exception() is None
         await asyncio.sleep(2.0)
@@ -70,9 +78,7 @@ def test_the_wait_for_data_begins_anew_with_each_piece() -> None:
     """One timer serves all pieces of an answer."""
 
     async def main(clock: VirtualClock) -> None:
-        connection = Connection(clock.loop)
-        connection.read_timeout = 30.0
-        connection.start_timeout()
+        connection = begun(clock)
         for _ in range(2):
             await asyncio.sleep(20.0)
             connection.start_timeout()  # as for each piece

@@ -14,6 +14,7 @@ NOW = 1_800_000_000.0
     ("least_s", "most_s", "end", "sentence"),
     [
         (90.0, 3600.0, End.BOUNDED, "about 1 min 30 s to 1 h to go; a.test takes longest (7 URLs)"),
+        (9.0, 9.0, End.BOUNDED, "about 9 s to go; a.test takes longest (7 URLs)"),
         (90.0, None, End.TOO_EARLY, "at least 1 min 30 s to go: too early for an upper end; a.test takes longest"),
         (0.0, None, End.TOO_EARLY, "too early for an upper end; a.test takes longest (7 URLs)"),
         (

@@ -21,7 +21,6 @@ from crawler.dataset.records import (
     Lost,
     Manifest,
     Plan,
-    Writers,
     begins_at,
     make,
     part,
@@ -162,14 +161,10 @@ def test_a_task_that_ends_while_its_round_is_committed_is_lost_with_its_pauses(
 def test_a_round_waits_for_results_that_are_being_written(dataset: Dataset) -> None:
     plan = make_plan(dataset, [], NOW)
     assert dataset.claim(plan.round, number(ONE), "slow")
-    writers = Writers(dataset, plan.round)
-    assert not writers.are_at_work(100.0)
-    dataset.say_writing(plan.round, number(ONE))
-    assert writers.are_at_work(101.0)
-    assert writers.are_at_work(100.0 + WRITING_S)
-    dataset.say_writing(plan.round, number(ONE))
-    assert writers.are_at_work(102.0 + WRITING_S)
-    assert not writers.are_at_work(103.0 + 2 * WRITING_S), "its process has died"
+    assert not dataset.are_writing(plan.round, NOW)
+    dataset.say_writing(plan.round, number(ONE), NOW)
+    assert dataset.are_writing(plan.round, NOW + WRITING_S - 1)
+    assert not dataset.are_writing(plan.round, NOW + WRITING_S), "its process has died"
 
 
 def test_an_address_belongs_to_the_task_that_took_it_and_each_bucket_comes_first_at_some_time(dataset: Dataset) -> None:
