@@ -19,14 +19,21 @@ SELECT {columns} FROM mirrors
 -- name: seeds
 SELECT {columns} FROM seeds
 
+-- name: ahead_of_clock
+-- The pages that an earlier run has fetched by a clock that was ahead.
+SELECT url_id FROM pages_by_id WHERE fetched_at >= :since
+
 -- name: pages
 -- The pages that this run has fetched, and those whose answers an earlier run has left unread.
-SELECT {columns} FROM pages WHERE fetched_at >= :since OR url_id IN (SELECT value FROM json_each(:unread))
+SELECT {columns} FROM pages WHERE (fetched_at >= :since AND url_id NOT IN (SELECT value FROM json_each(:ahead)))
+  OR url_id IN (SELECT value FROM json_each(:unread))
 
 -- name: links
 -- The links of these pages, without the URLs.
 SELECT {columns} FROM links_by_id WHERE source_id IN (
-  SELECT url_id FROM pages_by_id WHERE fetched_at >= :since OR url_id IN (SELECT value FROM json_each(:unread)))
+  SELECT url_id FROM pages_by_id
+  WHERE (fetched_at >= :since AND url_id NOT IN (SELECT value FROM json_each(:ahead)))
+    OR url_id IN (SELECT value FROM json_each(:unread)))
 
 -- name: bodies
 -- The bodies that are in no file yet: afterwards the store has their hashes only.

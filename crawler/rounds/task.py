@@ -115,9 +115,11 @@ class BucketTask:
             await store.keep_bucket(self._bucket)
             begun_at = self._clock.now()
             unread = msgspec.json.encode(await store.unread_urls()).decode()
+            ahead = [row["url_id"] for row in await store.query(SQL["ahead_of_clock"], {"since": begun_at})]
             self._written_ahead = await store.last_request()
             scope = await self._begin(store, begun_at)
-            terms = {"since": begun_at, "unread": unread, "run_id": store.run_id}
+            numbers = msgspec.json.encode(ahead).decode()
+            terms = {"since": begun_at, "ahead": numbers, "unread": unread, "run_id": store.run_id}
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)

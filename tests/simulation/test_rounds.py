@@ -14,7 +14,7 @@ import pytest
 from crawler.audit.checks import Check
 from crawler.audit.of_dataset import audit_dataset
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import Dataset, part
+from crawler.dataset.records import Dataset, Plan, part
 from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.errors import StoreError
@@ -93,6 +93,35 @@ def test_bodies_leave_the_stores_when_they_are_in_the_dataset(tmp_path: Path) ->
                 async with views.store_of(bucket) as store:
                     assert store is not None
                     assert [row["data"] for row in await store.query("SELECT data FROM bodies_by_id")] == [None]
+
+    run_virtual(main)
+
+
+def test_a_page_counts_in_one_round_if_a_later_worker_has_an_earlier_clock(tmp_path: Path) -> None:
+    one, other = hosts_of_buckets(2)
+
+    class Late(VirtualClock):
+        def now(self) -> float:
+            return super().now() - LENGTH_S / 2
+
+    class OfClocks(Crawler):
+        async def work(self, plan: Plan) -> None:
+            self.clock = Late(self.clock.loop) if plan.round == 3 else self.clock
+            await super().work(plan)
+
+    async def main(clock: VirtualClock) -> None:
+        sites: dict[str, Site] = {
+            one: {"/": Page(f"<a href='http://{other}/'>x</a>"), "/last": Page("x")},
+            other: {"/": Page(f"<a href='http://{one}/last'>x</a>")},
+        }
+        crawler = OfClocks(clock, SimulatedWeb(clock, sites), tmp_path)
+        crawler.make([f"http://{one}/"])
+        assert (await crawler.crawl()).code is EndCode.DONE
+        with Views(crawler.location) as views:
+            assert len(views.manifests) == 3
+            pages = [f"http://{one}/", f"http://{one}/last", f"http://{other}/"]
+            assert views.fetch("SELECT url FROM pages ORDER BY url") == sorted((url,) for url in pages)
+            assert views.fetch("SELECT count(*) FROM links") == [(2,)]
 
     run_virtual(main)
 
