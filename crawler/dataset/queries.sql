@@ -28,6 +28,10 @@ SELECT {columns} FROM pages WHERE fetched_at >= :since OR url_id IN (SELECT valu
 SELECT {columns} FROM links_by_id WHERE source_id IN (
   SELECT url_id FROM pages_by_id WHERE fetched_at >= :since OR url_id IN (SELECT value FROM json_each(:unread)))
 
+-- name: bodies
+-- The bodies that are in no file yet: afterwards the store has their hashes only.
+SELECT {columns} FROM (SELECT lower(hex(sha256)) AS body_sha256, data FROM bodies_by_id) AS b WHERE data IS NOT NULL
+
 -- name: urls_of
 -- The URLs with these numbers in the store.
 SELECT u.url_id, s.site || u.path AS url FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
@@ -170,14 +174,9 @@ SELECT url_id, pagerank FROM ranks
 -- name: near_duplicates_by_id
 SELECT url_id, cluster_id, similarity FROM near_duplicates
 
--- name: make_page_of_body
--- A page of each body; made when the first body is read.
-CREATE TABLE IF NOT EXISTS page_of_body AS
-SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, min(url) AS url FROM pages
-WHERE body_sha256 IS NOT NULL GROUP BY body_sha256
-
--- name: pages_of_bodies
-SELECT body_id, url FROM page_of_body WHERE body_id IN ({numbers})
+-- name: bodies_of
+SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, any_value(data) AS data FROM bodies
+WHERE (hash(body_sha256) >> 1)::BIGINT IN ({numbers}) GROUP BY body_id
 
 -- name: make_texts
 CREATE TABLE main_texts_by_id (body_id BIGINT, read_as TEXT, data BLOB)

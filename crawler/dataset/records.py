@@ -12,6 +12,7 @@
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
 ``stores/R/B.db.zst``                   the store of bucket B after round R, in zstd
 ``TABLE/R/B.parquet``                   rows of a view: of ``pages``, ``links`` and ``requests`` those of the round
+``bodies/R/B.parquet``                  bodies of pages that bucket B has fetched in round R
 ``outgoing/R/B.parquet``                offers of bucket B
 ``offers/R-ID/B.parquet``               offers to bucket B, for a later round
 """
@@ -35,7 +36,7 @@ from crawler.store.location import shown
 
 T = TypeVar("T")
 #: The version of the form of a dataset.
-VERSION = 4
+VERSION = 5
 _CLOSED = "closed"
 #: A task that has not said for so long that it writes its results is lost, in seconds.
 WRITING_S = 30.0
@@ -48,7 +49,7 @@ STORE_ENDING = "db.zst"
 WHOLE_OBJECTS = (("stores", STORE_ENDING), *((table, "parquet") for table in WHOLE))
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
-TASK_TABLES = (*WHOLE, *GROWING, "outgoing")
+TASK_TABLES = (*WHOLE, *GROWING, "bodies", "outgoing")
 
 
 class Head(msgspec.Struct, frozen=True):

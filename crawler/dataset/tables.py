@@ -19,6 +19,7 @@ from crawler.store.views import VIEWS, ColumnType
 SQL = load_statements("crawler.dataset")
 
 _ROWS_AT_ONCE = 5_000
+_BODIES_AT_ONCE = 50
 
 #: The tables of which a bucket has the rows of its own sites only.
 _OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
@@ -30,6 +31,7 @@ _ADDED = {
 }
 #: The columns that no statement reads.
 _MADE = {"urls": ("is_own", "target_id"), "links": ("source", "target")}
+_BODY = {"body_sha256": ColumnType.TEXT, "data": ColumnType.BYTES}
 _OFFER = {
     "bucket": ColumnType.INTEGER,
     "url": ColumnType.TEXT,
@@ -43,16 +45,16 @@ _OFFER = {
 
 
 class Written(NamedTuple):
-    """The rows of a table in Parquet, and how many there are. Without rows there is no content."""
+    """The rows of a table in Parquet, or the file with bodies, and how many there are."""
 
     rows: int
-    content: bytes
+    content: bytes | Path
 
 
 def columns_of(table: str) -> dict[str, ColumnType]:
     """The columns of a table of the dataset: those of the view, and those of :data:`_ADDED`."""
-    if table == "outgoing":
-        return _OFFER
+    if table in ("outgoing", "bodies"):
+        return _OFFER if table == "outgoing" else _BODY
     columns = {name: column.type for name, column in VIEWS["requests" if table == "lost" else table].items()}
     return columns | _ADDED.get(table, {})
 
@@ -63,28 +65,38 @@ def table_file(table: str, out: Path | BinaryIO) -> ParquetFile:
 
 
 def write_tables(
-    db: sqlite3.Connection, bucket: Bucket, number: int, parameters: Mapping[str, Any], written: dict[str, Written]
+    db: sqlite3.Connection,
+    bucket: Bucket,
+    number: int,
+    parameters: Mapping[str, Any],
+    bodies: Path,
+    written: dict[str, Written],
 ) -> Iterator[None]:
-    """Put the rows of a bucket's store in round ``number`` into ``written``, by table. A step is some thousand rows."""
+    """Put the rows of a bucket's store in round ``number`` into ``written``, by table. A step is some thousand rows.
+
+    Bodies, which may take much room, go into the file ``bodies``.
+    """
     for table in TASK_TABLES:
+        at_once = _BODIES_AT_ONCE if table == "bodies" else _ROWS_AT_ONCE
         view = [name for name in columns_of(table) if name not in _MADE.get(table, ())]
         site = view.index("site") if table in _OF_SITES else None
         cursor = _tuples(db, SQL[table].format(columns=", ".join(view)), parameters)
-        target = require("rounds", "a dataset", "pyarrow").BufferOutputStream()
+        buffer = require("rounds", "a dataset", "pyarrow").BufferOutputStream()
+        path = bodies if table == "bodies" else None
         with ExitStack() as stack:
             file: ParquetFile | None = None
-            while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            while rows := cursor.fetchmany(at_once):
                 own = rows if site is None else [row for row in rows if bucket.other_of(row[site]) is None]
                 if own:
-                    file = file or stack.enter_context(table_file(table, target))
+                    file = file or stack.enter_context(table_file(table, path or buffer))
                     columns: dict[str, Any] = dict(zip(view, zip(*own, strict=True), strict=True))
                     if table == "links":
                         columns |= _urls_of_links(db, columns)
                     put_numbers(columns, bucket, number)
                     file.add_columns([columns[name] for name in columns_of(table)])
-                if len(rows) == _ROWS_AT_ONCE:
+                if len(rows) == at_once:
                     yield
-        written[table] = Written(0, b"") if file is None else Written(file.count, target.getvalue().to_pybytes())
+        written[table] = Written(0 if file is None else file.count, path or buffer.getvalue().to_pybytes())
 
 
 def _tuples(db: sqlite3.Connection, statement: str, parameters: Mapping[str, Any]) -> sqlite3.Cursor:

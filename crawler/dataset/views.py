@@ -19,6 +19,7 @@ from crawler.frontier.buckets import bucket_of
 from crawler.model import State
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
+from crawler.store.bodies import decompress
 from crawler.store.computed import Computed
 from crawler.store.location import is_url, shown
 from crawler.store.named_rows import row_class
@@ -80,6 +81,7 @@ class Views:
         self._db: Any = None
         self._folder = Path()
         self._draws: list[SampleDraw] = []
+        self._shows_bodies = False
         self._copies: dict[int, Path] = {}  # of the stores of buckets, the last used last
 
     def __enter__(self) -> Self:
@@ -272,20 +274,12 @@ class Views:
         return self
 
     async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
-        """The bodies of these numbers, out of the stores of the buckets. Each store is opened once."""
-        listed = ", ".join(map(str, numbers))
-        self._db.execute(SQL["make_page_of_body"])
-        of_buckets: dict[int, dict[int, str]] = {}
-        for number, url in self.fetch(SQL["pages_of_bodies"].format(numbers=listed)):
-            of_buckets.setdefault(self.bucket_of(url), {})[number] = url
-        found = dict[int, bytes]()
-        for bucket, urls in of_buckets.items():
-            async with self.store_of(bucket) as store:
-                for number, url in urls.items():
-                    body = None if store is None else await store.bodies.of_page(url)
-                    if body is not None:
-                        found[number] = body
-        return found
+        """The bodies of these numbers. Their files, which may be many, are looked for when the first is read."""
+        if not self._shows_bodies:
+            self._show("bodies", self.dataset.parts(self.manifests, "bodies"))
+            self._shows_bodies = True
+        found = self.fetch(SQL["bodies_of"].format(numbers=", ".join(map(str, numbers))))
+        return {number: decompress(data) for number, data in found}
 
     async def last_run(self) -> dict[str, Any] | None:
         """The settings of the crawl, as those of its last run."""

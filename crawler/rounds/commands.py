@@ -112,6 +112,8 @@ def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options
             raise UsageError("--config: a dataset keeps its settings; go on without it, or name another dataset")
         return Dataset(Objects(location))
     require_uniform(settings)
+    if settings.store.bodies:
+        raise UsageError("a dataset keeps the bodies itself; leave the setting out", key="store.bodies")
     require_alone(replace(settings, sample=SampleSettings()), "a dataset has no place for it")
     if mistakes := list(refusals(settings, named.urls, {})):
         raise joined(mistakes)

@@ -113,7 +113,6 @@ class BucketTask:
         store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
-            await store.bodies.keep_in(settings.store.bodies)
             begun_at = self._clock.now()
             unread = msgspec.json.encode(await store.unread_urls()).decode()
             self._written_ahead = await store.last_request()
@@ -214,11 +213,14 @@ class BucketTask:
         return [answer for answer in answers if self._task.bucket in answer.askers]
 
     async def _write(self, store: SqliteStore, terms: Mapping[str, Any], end: RunEnd) -> Done:
-        """Write the results and the offers, and delete the offers from the store; returns the result of the task."""
-        written = dict[str, Written]()
-        await store.read_in_steps(lambda db: write_tables(db, self._bucket, self._plan.round, terms, written))
+        """Write the results and the offers, and take offers and bodies out of the store; returns the task's result."""
+        written, number = dict[str, Written](), self._plan.round
+        bodies = self._work.folder / f"{self._task.bucket:05}-bodies.parquet"
+        await store.read_in_steps(lambda db: write_tables(db, self._bucket, number, terms, bodies, written))
         await asyncio.to_thread(self._put_tables, written)
+        await asyncio.to_thread(bodies.unlink, missing_ok=True)
         await store.delete_outgoing()
+        await store.bodies.empty()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
         return Done(

@@ -32,6 +32,7 @@ from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
 LONG_S = 5 * int(LENGTH_S)
+BODIES = "SELECT DISTINCT body_id FROM pages_by_id WHERE body_id IS NOT NULL"
 
 
 def linking(pages: int, robots: str = "") -> Site:
@@ -73,6 +74,25 @@ def test_a_task_whose_news_were_known_leaves_the_store_as_it_is(tmp_path: Path) 
         assert [state.store for state in second.buckets.values()] == [1, 1]
         assert not any(state.has_news for state in second.buckets.values())
         assert set(dataset.objects.keys("stores")) == {part("stores", 1, bucket, "db.zst") for bucket in first.parts}
+
+    run_virtual(main)
+
+
+def test_bodies_leave_the_stores_when_they_are_in_the_dataset(tmp_path: Path) -> None:
+    one, other = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> None:
+        same = Page(f"<p>the same in both rounds<a href='http://{other}/'>x</a>")
+        crawler = Crawler(clock, SimulatedWeb(clock, {one: {"/": same}, other: {"/": same}}), tmp_path)
+        crawler.make([f"http://{one}/"])
+        assert (await crawler.crawl()).code is EndCode.DONE
+        with Views(crawler.location) as views:
+            bodies = await views.bodies.get([row["body_id"] for row in await views.query(BODIES)])
+            assert list(bodies.values()) == [same.octets]
+            for bucket in views.manifests[-1].buckets:
+                async with views.store_of(bucket) as store:
+                    assert store is not None
+                    assert [row["data"] for row in await store.query("SELECT data FROM bodies_by_id")] == [None]
 
     run_virtual(main)
 

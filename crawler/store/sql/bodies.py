@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from crawler.errors import StoreError, UsageError
 from crawler.gunzip import BROKEN
@@ -24,6 +25,7 @@ from crawler.url import split
 _LOG = logging.getLogger("crawler.store")
 
 _OBJECTS_AT_ONCE = 1000
+_EMPTIED_AT_ONCE = 500
 
 
 async def find_url(read: Queries, url: str) -> int | None:
@@ -106,6 +108,13 @@ class Bodies(StoreSection):
         except BROKEN as error:
             raise StoreError(f"{self._name}: the body {sha256.hex()} cannot be decoded: {error}") from None
 
+    async def empty(self) -> None:
+        """Keep the hashes of bodies alone: a dataset has their contents. In steps, because each is undone in memory."""
+        whole = await self._read.fetch_one("whole_bodies")
+        for first in range(whole.first or 0, (whole.last or -1) + 1, _EMPTIED_AT_ONCE):
+            last = first + _EMPTIED_AT_ONCE - 1
+            await self._transact(partial(self._sql.execute, "empty_bodies", first=first, last=last))
+
     async def stored(self, bodies: Mapping[bytes, Body]) -> dict[bytes, bytes]:
         """The stored forms of bodies. If they are kept outside, they are durable there when this returns."""
         stored = await asyncio.to_thread(lambda: {sha256: stored_form(body) for sha256, body in bodies.items()})
@@ -133,8 +142,8 @@ class Bodies(StoreSection):
                 f"not ({', '.join(others[:3])}); if they are gone, delete these objects and sweep again"
             )
         seen, unfinished = 0, list[str]()
-        async for hashes, partial in self._outside.listed():
-            unfinished += partial
+        async for hashes, incomplete in self._outside.listed():
+            unfinished += incomplete
             seen += len(hashes)
             if hashes:
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])

@@ -750,6 +750,13 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
 -- The bodies with the numbers in a JSON array.
 SELECT id, sha256, data FROM body WHERE id in_numbers(:numbers);
 
+-- name: whole_bodies
+-- The range of the numbers of the bodies that are in the database.
+SELECT min(id) AS first, max(id) AS last FROM body WHERE data IS NOT NULL;
+
+-- name: empty_bodies
+UPDATE body SET data = NULL WHERE id BETWEEN :first AND :last;
+
 -- name: offer_to_buckets
 -- Offer, of a JSON list of URLs, those of other buckets to them: queued ones, and those that were left to them.
 INSERT INTO outgoing (bucket, url, depth, hops, seed, kind, lastmod, by_domain)

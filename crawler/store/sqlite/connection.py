@@ -46,8 +46,10 @@ PRAGMA cache_size = -8192;
 PRAGMA temp_store = MEMORY;
 """
 _SHARED = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000;"
-#: Of a file that one process has alone, and may lose.
-_ALONE = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
+#: Of a file that one process has alone, and may lose. It is kept packed: rows that are deleted leave zeros.
+_ALONE = """
+PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON;
+"""
 #: How long a statement waits for another process that holds the lock which it needs.
 PATIENCE_MS = 10_000
 _INTERRUPT_EVERY_S = 0.05
