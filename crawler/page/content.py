@@ -50,7 +50,7 @@ _MARKS = re.compile(f"[{_BREAK}\ue001\ue002]")
 # The converter escapes each mark. Behind a letter or digit these mean nothing; code, and the number that begins a line,
 # are passed over.
 _ESCAPED = re.compile(
-    r"(^ *`{3,})[^`]*$.*?^\1$|(?<![\\`])(`+)(?!`).*?(?<!`)\2(?!`)|^(?:\W|\d+[.)] )*\d+\\[.)]"
+    r"(^ *`{3,})[^`]*$.*?^\1$|(?<![\\`])(`+)(?!`).*?(?<!`)\2(?!`)|^(?:[^\w\n]|\d+[.)] )*\d+\\[.)]"
     r"|(?<=\w)( ?)\\([-+=)]|(?<=\w\\)#|(?<=\w\\)_(?=\w))",
     re.MULTILINE | re.DOTALL,
 )

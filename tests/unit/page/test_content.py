@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+import time
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,6 +131,12 @@ def test_links_are_kept_and_nothing_is_live() -> None:
 def test_text_keeps_its_meaning() -> None:
     for text in ("1. January", "* note", "[note]: url", "2*3*4", "# x", "a_b_c", "- x", "~~~", "==="):
         assert LexborHTMLParser(RENDER(between(f"<p>{text}</p>"))).body.text().strip() == text  # type: ignore[union-attr]
+
+
+def test_many_paragraphs_of_marks_take_linear_time() -> None:
+    began = time.process_time()
+    assert markdown("<p>-</p>" * 6000).count("\\-") == 6000
+    assert time.process_time() - began < 2
 
 
 def test_other_documents() -> None:
