@@ -217,10 +217,9 @@ class BucketTask:
     async def _write(self, store: SqliteStore, terms: Mapping[str, Any], end: RunEnd) -> Done:
         """Write the results and the offers, and take offers and bodies out of the store; returns the task's result."""
         written, number = dict[str, Written](), self._plan.round
-        bodies = self._work.folder / f"{self._task.bucket:05}-bodies.parquet"
+        bodies = self._work.folder / f"{self._task.bucket:05}.bodies.parquet"
         await store.read_in_steps(lambda db: write_tables(db, self._bucket, number, terms, bodies, written))
         await asyncio.to_thread(self._put_tables, written)
-        await asyncio.to_thread(bodies.unlink, missing_ok=True)
         await store.delete_outgoing()
         await store.bodies.empty()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}

@@ -1,10 +1,13 @@
-"""The webhook that gets the summary of a run: its answers and its failures, each told in one sentence."""
+"""The webhook or mail server that gets the summary of a run: its failures are each told in one sentence."""
+
+from unittest.mock import AsyncMock, Mock
 
 import aiohttp
 import pytest
 from aioresponses import aioresponses
 
 from crawler.run.notify import notify
+from crawler.rup.mail.smtp import Later, Sent
 from tests.aioresponses_fix import mocked_web
 
 __all__ = ["mocked_web"]
@@ -46,3 +49,18 @@ async def test_a_failure_is_told_without_the_secret(
     assert sentence.startswith("--notify: hooks.test did not accept the summary: ")
     assert "secret" not in sentence
     assert why in sentence
+
+
+@pytest.mark.parametrize(("scheme", "begins_with_tls"), [("smtp", False), ("smtps", True)])
+async def test_a_mail_server_gets_the_login_over_tls_alone(
+    scheme: str, begins_with_tls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
+    monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "secret")
+    send, said = AsyncMock(side_effect=[Sent(), Later("it offers no TLS", reached=False)]), list[str]()
+    mailer = Mock(return_value=AsyncMock(send=send))
+    monkeypatch.setattr("crawler.rup.mail.smtp.SmtpMailer", mailer)
+    for _ in range(2):
+        await notify(f"{scheme}://mail.test/me@a.example", SUMMARY, "", said.append)
+        mailer.assert_called_with("mail.test", None, login=("me", "secret"), begins_with_tls=begins_with_tls)
+    assert said == ["--notify: mail.test did not accept the summary: it offers no TLS"]
