@@ -181,8 +181,17 @@ SELECT url_id, pagerank FROM ranks
 -- name: near_duplicates_by_id
 SELECT url_id, cluster_id, similarity FROM near_duplicates
 
--- name: bodies_of
-SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, any_value(data) AS data FROM bodies
+-- name: make_page_of_body
+-- A page of each body; made when the first body is read.
+CREATE TABLE IF NOT EXISTS page_of_body AS
+SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, min(url) AS url FROM pages
+WHERE body_sha256 IS NOT NULL GROUP BY body_sha256
+
+-- name: pages_of_bodies
+SELECT url FROM page_of_body WHERE body_id IN ({numbers})
+
+-- name: bodies_in
+SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, any_value(data) AS data FROM ({files})
 WHERE (hash(body_sha256) >> 1)::BIGINT IN ({numbers}) GROUP BY body_id
 
 -- name: make_texts

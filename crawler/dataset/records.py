@@ -215,7 +215,7 @@ class Dataset:
 
     def claimed(self, number: int) -> set[int]:
         """The buckets whose tasks were claimed in a round, or closed."""
-        return {_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/claims")}
+        return {bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/claims")}
 
     def close(self, plan: Plan) -> None:
         """Claim all tasks of a round that nobody has claimed: from now on nobody can."""
@@ -224,7 +224,7 @@ class Dataset:
 
     def taken(self, number: int, *, but: Collection[int] = ()) -> set[int]:
         """The buckets whose tasks a worker has claimed, ``but`` some."""
-        claims = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/claims")}
+        claims = {bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/claims")}
         open_claims = {bucket: key for bucket, key in claims.items() if bucket not in but}
         return {
             bucket
@@ -234,7 +234,7 @@ class Dataset:
 
     def unfinished(self, number: int) -> set[int]:
         """The buckets whose tasks a worker has claimed, and that are not done."""
-        return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
+        return self.taken(number, but={bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
 
     def take_address(self, number: int, network: str, task: str) -> bool:
         """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""
@@ -259,7 +259,7 @@ class Dataset:
 
     def are_writing(self, number: int, now: float) -> bool:
         """Whether an unfinished task of a round has said so in the last ``WRITING_S`` seconds."""
-        keys = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/writing")}
+        keys = {bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/writing")}
         said = [self.read(keys[bucket], float) for bucket in keys.keys() & self.unfinished(number)]
         return any(at is not None and now - at < WRITING_S for at in said)
 
@@ -295,7 +295,8 @@ class Dataset:
         return [part("lost", each.round, bucket) for each in manifests for bucket, rows in each.lost.items() if rows]
 
 
-def _bucket_in(key: str) -> int:
+def bucket_in(key: str) -> int:
+    """The number of the bucket that an object is of."""
     return int(key.rpartition("/")[2].partition(".")[0])
 
 

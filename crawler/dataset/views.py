@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from crawler.dataset.duckdb import duckdb
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import GROWING, WHOLE, Dataset
+from crawler.dataset.records import GROWING, WHOLE, Dataset, bucket_in
 from crawler.dataset.tables import SQL, columns_of
 from crawler.errors import StatementError, require
 from crawler.frontier.buckets import bucket_of
@@ -268,11 +268,13 @@ class Views:
         return self
 
     async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
-        """The bodies of these numbers. Their files, which may be many, are looked for when the first is read."""
-        if not self._shows_bodies:
-            self._show("bodies", self.dataset.parts(self.manifests, "bodies"))
-            self._shows_bodies = True
-        found = self.fetch(SQL["bodies_of"].format(numbers=", ".join(map(str, numbers))))
+        """The bodies of these numbers, out of the files of the buckets that have fetched them."""
+        listed = ", ".join(map(str, numbers))
+        self._db.execute(SQL["make_page_of_body"])
+        buckets = {self.bucket_of(url) for (url,) in self.fetch(SQL["pages_of_bodies"].format(numbers=listed))}
+        keys = [key for key in self.dataset.parts(self.manifests, "bodies") if bucket_in(key) in buckets]
+        files = _view("bodies", self.dataset.objects.local(keys, self._folder))
+        found = self.fetch(SQL["bodies_in"].format(files=files, numbers=listed))
         return {number: decompress(data) for number, data in found}
 
     async def last_run(self) -> dict[str, Any] | None:

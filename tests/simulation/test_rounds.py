@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -87,8 +88,11 @@ def test_bodies_leave_the_stores_when_they_are_in_the_dataset(tmp_path: Path) ->
         crawler.make([f"http://{one}/"])
         assert (await crawler.crawl()).code is EndCode.DONE
         with Views(crawler.location) as views:
-            bodies = await views.bodies.get([row["body_id"] for row in await views.query(BODIES)])
+            with mock.patch.object(views.dataset.objects, "local", wraps=views.dataset.objects.local) as local:
+                bodies = await views.bodies.get([row["body_id"] for row in await views.query(BODIES)])
             assert list(bodies.values()) == [same.octets]
+            ((files, _),) = (call.args for call in local.call_args_list)
+            assert len(files) == 1, "files of buckets that have fetched no such page may be many, and stay away"
             for bucket in views.manifests[-1].buckets:
                 async with views.store_of(bucket) as store:
                     assert store is not None

@@ -39,7 +39,8 @@ _VALUES = re.compile(r"\bVALUES (\(.*?\))(?=\s*(?:ON CONFLICT|;|\Z))", re.DOTALL
 
 for _kind in (State, Kind, Purpose, ReasonCode, ErrorKind, WaitCode):
     sqlite3.register_adapter(_kind, str.__str__)
-for _type, _adapter in ((bool, int), (bytes, bytes), (type(None), dict[None, None]().get)):
+_none = dict[None, None]().get  # returns None; a function of Python would take longer
+for _type, _adapter in ((bool, int), (bytes, bytes), (type(None), _none)):
     sqlite3.adapters.setdefault((_type, sqlite3.PrepareProtocol), _adapter)
 
 
