@@ -45,7 +45,6 @@ _MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versio
 #: The views whose rows a dataset has not, or not before a sample is drawn.
 _EMPTY = ("orders", "resources", "samples", "sample_draws")
 _JOINED = frozenset({"sites_by_id", "urls_by_id", "pages_by_id"})
-_MOST_COPIES = 256  # of stores of buckets on this machine
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -81,7 +80,7 @@ class Views:
         self._db: Any = None
         self._folder = Path()
         self._draws: list[SampleDraw] = []
-        self._copies: dict[int, Path] = {}  # of the stores of buckets, the last used last
+        self._shows_bodies = False
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
@@ -185,15 +184,11 @@ class Views:
         if state is None or not state.store:
             yield None
             return
-        path = self._copies.pop(bucket, None) or self._folder / f"{bucket:05}.db"
-        if not path.exists():
-            self.dataset.fetch_store(state.store, bucket, path)
-        self._copies[bucket] = path  # the last one to be deleted
-        if len(self._copies) > _MOST_COPIES:
-            self._copies.pop(next(iter(self._copies))).unlink()
-        settings = Settings()
+        path, settings = self._folder / f"{bucket:05}.db", Settings()
+        self.dataset.fetch_store(state.store, bucket, path)
         async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
             yield store
+        path.unlink()
 
     def bucket_of(self, site: str) -> int:
         """The number of the bucket that a site belongs to."""
