@@ -135,7 +135,7 @@ def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(d
     assert manifest.buckets[number(ONE)] == BucketState(0, 0.0, [], {}, lost)
     assert manifest.buckets[number(OTHER)].lost is None
     assert manifest.lost == {number(ONE): 1}
-    assert dataset.lost_parts([manifest]) == [part("lost", 1, number(ONE))]
+    assert dataset.lost_parts([manifest]) == dataset.objects.keys("lost") != []
     again = make_plan(dataset, [manifest], plan.quiet_at)
     assert next(task.lost for task in again.tasks if task.bucket == number(ONE)) == lost
 
