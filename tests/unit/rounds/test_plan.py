@@ -34,6 +34,7 @@ from crawler.rounds.worker import _begun
 from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
+from tests.command import here
 
 BUCKETS = 4
 SEEDS = [f"http://{host}.test/" for host in ("a", "b", "c", "d", "e", "f")]
@@ -92,6 +93,15 @@ def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset
     assert {task.bucket for task in plan.tasks} == {number(url) for url in SEEDS}
     assert (plan.deadline, plan.quiet_at) == (NOW + 3600, NOW + 3600 + DIFFER_S + longest_s(Settings()) + 2.0)
     assert make_plan(dataset, [], NOW + 5) == plan, "the first plan counts"
+
+
+def test_the_status_in_the_first_round_says_what_is_known(dataset: Dataset) -> None:
+    plan = make_plan(dataset, [], NOW)
+    finish(dataset, plan, number(ONE), [])
+    dataset.objects.put("rounds/000001/ahead/worker-000001-7.jsonl", b"")
+    said = here("status", "--db", dataset.objects.location).out
+    assert "6 seeds; the URLs that a round finds are counted when it has ended" in said
+    assert f"round 1: 7 requests, 1 of {len(plan.tasks)} buckets done; the other lines are from before it" in said
 
 
 def test_a_round_that_was_too_short_to_send_anything_is_followed_by_a_longer_one() -> None:
