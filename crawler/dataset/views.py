@@ -80,7 +80,6 @@ class Views:
         self._db: Any = None
         self._folder = Path()
         self._draws: list[SampleDraw] = []
-        self._shows_bodies = False
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
