@@ -235,9 +235,9 @@ class CrawlLoop:
         The store is only read until there is something to claim or to commit.
         """
         context, nothing_added = self._context, False
-        if context.pages.is_reached and not context.policy.revisit.enabled:
-            return await self._conclude()
         if context.pages.is_reached and not context.pages.only_revisits:
+            if not await self._may_revisit():
+                return await self._conclude()
             context.pages.only_revisits = True
             await context.store.prepare(0)
         while self._is_idle:
@@ -346,6 +346,12 @@ class CrawlLoop:
             return 0
         now, since = context.clock.now(), context.progress.started_at
         return await context.store.revisits.queue_due(revisit, now, since, self._pages_per_site())
+
+    async def _may_revisit(self) -> bool:
+        """Whether a revisit is queued, or may be: by this run when it is due, or by an order of the operator."""
+        context = self._context
+        may_queue = context.policy.revisit.enabled or context.progress.open_orders > 0
+        return may_queue or await context.store.revisits.are_queued()
 
     def _pages_per_site(self) -> int | None:
         return 0 if self._context.pages.only_revisits else self._context.policy.limits.max_pages_per_site

@@ -25,10 +25,9 @@ async def conclude(
 
     ``ends_at`` is when the run ends at the latest. Raises :class:`crawler.errors.StoreError`.
     """
-    if pages.is_reached and not policy.revisit.enabled:
-        return RunEnd(EndCode.MAX_PAGES, str(policy.limits.max_pages))
-    if pages.only_revisits:
-        return RunEnd(EndCode.MAX_PAGES_NO_REVISIT_DUE, str(policy.limits.max_pages))
+    if pages.is_reached:
+        code = EndCode.MAX_PAGES_NO_REVISIT_DUE if policy.revisit.enabled else EndCode.MAX_PAGES
+        return RunEnd(code, str(policy.limits.max_pages))
     queued = await store.queued_count()
     if queued == 0:
         return await _nothing_left(store, progress, revisits=policy.revisit.enabled)

@@ -55,7 +55,7 @@ class Outcome(StrEnum):
 
     NO_SUCH_HOST = "no_such_host", "the host has no address: queue the right URL, or try it again", QUEUE
     LEFT_SCOPE = "left_scope", "redirected out of the scope: queue the address that it leads to", QUEUE
-    NOT_FOUND = "not_found", "there is no page: queue the address of another page", QUEUE
+    NOT_FOUND = "not_found", "there is no page: queue the address of another page, or try it again", QUEUE
     SILENT = "silent", "no answer: queue the URL with the right port, or try it again", QUEUE
     DEFERRED = "deferred", "no robots.txt so far, so nothing else is requested: tell the owner, or wait", WHY
     NOT_REACHED = "not_reached", "not reached before the sampling frame was closed (sample.frame_patience)", WHY

@@ -215,11 +215,10 @@ async def _held_back(store: Store, known: dict[str, Any], now: float) -> str | N
 async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings) -> str | None:
     """The limit on pages that keeps a queued URL from being requested; ``None`` if none does.
 
-    A run that revisits goes on with revisits when it has ``--max-pages``.
+    ``--max-pages`` holds back no visit of a known URL.
     """
     most = settings.limits.max_pages
-    is_revisit = known["page"] is not None and settings.revisit.enabled
-    if most is not None and not is_revisit and await page_limit_reached(store, settings):
+    if most is not None and known["revisit"] is None and await page_limit_reached(store, settings):
         return f"a higher --max-pages: the crawl has the {many(most, 'page')} that the last run allowed"
     if known["site"]["at_limit"]:
         own = known["site_settings"] or {}

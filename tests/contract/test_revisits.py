@@ -168,7 +168,9 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
         hints, SETTINGS, harness.now, lambda url, depth: reason("scope: out") if "out" in url else None
     )
     assert counts == HintCounts(moved=1, new=1, ignored=1)
+    assert not await harness.store.revisits.are_queued()
     assert await harness.store.revisits.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1
+    assert await harness.store.revisits.are_queued()
     states = await harness.urls("state, reason")
     assert states == {A: ("queued", "revisit: reported as changed by rup"), f"{A}new": ("queued", "")}
 

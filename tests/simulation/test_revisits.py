@@ -375,6 +375,27 @@ def test_page_limits_do_not_count_revisits(db_path: Path) -> None:
     assert (requests, pages) == (4, [(4,)])
 
 
+@pytest.mark.parametrize("limit", [4, 5])
+def test_a_page_limit_holds_back_no_queued_visit_of_a_known_page(limit: int, db_path: Path) -> None:
+    """The limit leaves room for a new page, or for none. The run plans no visits itself."""
+    shelf = Shelf(**{name: tagged(name, f'"{name}"') for name in "abcdefgh"})
+
+    async def main(clock: VirtualClock) -> tuple[str, list[str]]:
+        web = SimulatedWeb(clock, {"a.test": shelf.site()})
+        await crawl(clock, db_path, web, [SEED], Options(limits=LimitSettings(max_pages=4)))
+        before = len(web.log)
+        now, hint = clock.now(), Hint(SEED, HintKind.CHANGED, clock.now(), "user")
+        store = await SqliteStore.open(db_path)
+        await store.revisits.apply_hints([hint], DAILY, now, lambda *_: None)
+        assert await store.revisits.queue_due(DAILY, now, now, None, hinted_only=True) == 1
+        await store.close()
+        ended = await crawl(clock, db_path, web, (), Options(limits=LimitSettings(max_pages=limit)))
+        return ended, [hit.path for hit in web.log[before:] if hit.path != "/robots.txt"]
+
+    ended, paths = run_virtual(main)
+    assert (ended, paths.count("/"), len(paths)) == (f"limits.max_pages reached ({limit})", 1, 1 + limit - 4)
+
+
 def test_a_crash_at_any_time_loses_no_revisit(db_path: Path) -> None:
     shelf = Shelf(**{f"p{n}": tagged(f"{n}", f'"{n}"') for n in range(30)})
 

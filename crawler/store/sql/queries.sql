@@ -531,6 +531,9 @@ FROM url WHERE id in_numbers(:numbers) AND state = 'queued' ON CONFLICT DO NOTHI
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) IN (
   SELECT site_of(id), due_at, depth, id FROM url WHERE id in_numbers(:numbers));
 
+-- name: queued_revisit
+SELECT url_id FROM frontier by_revisits() WHERE is_revisit = 1 LIMIT 1;
+
 -- name: hold_pages
 -- No queued page of a site is due before a time. A page that is visited again keeps the reason of its last visit.
 UPDATE url SET due_at = :until,

@@ -314,6 +314,12 @@ class Revisits(StoreSection):
         await self._offers.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
+    @retrying
+    @in_transaction
+    async def are_queued(self) -> bool:
+        """Whether a revisit is queued, also one of an earlier run."""
+        return await self._sql.fetch_one("queued_revisit") is not None
+
     @in_transaction
     async def apply_hints(
         self,
