@@ -34,7 +34,6 @@ with mock.patch.multiple(worker, Dataset=str, Objects=str, _work_on=work_on):
     [
         ([], "Missing argument 'DATASET'. See `python -m crawler.rounds.worker --help`."),
         (["data", "abc"], "Invalid value for '[ROUND]': 'abc' is not a valid integer range."),
-        (["nowhere", "1"], "nowhere: there is no dataset"),
     ],
 )
 def test_wrong_arguments_are_one_line(arguments: list[str], said: str) -> None:
