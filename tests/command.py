@@ -126,7 +126,7 @@ def finish(process: Started, timeout_s: float = 300) -> Ended:
     return Ended(process.wait(), out, err)
 
 
-def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
+def here(*arguments: str | Path, stdin: bytes = b"", run: Callable[[], object] = main) -> Ended:
     """Run the command in this process, which is ten times as fast. The process reads pages, too."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["crawler", *map(str, arguments)]
@@ -148,7 +148,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
         for patch in patches:
             around.enter_context(patch)
         try:
-            main()
+            run()
         except SystemExit as end:
             code = end.code
     assert isinstance(code, int)

@@ -166,7 +166,11 @@ def _abandon_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+#: The context of a command that is no part of another one.
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(VERSION, prog_name="crawler")
 @click.option(
     "--log-level",
@@ -188,12 +192,12 @@ def cli(output_log_level: str | None, output_log_format: str | None) -> None:
         set_up_logging(LogLevel(output_log_level), LogFormat(output_log_format or LogFormat.TEXT))
 
 
-def main() -> NoReturn:
+def main(command: click.Command = cli, name: str = "crawler") -> NoReturn:
     """Run a command. An error that the crawler knows is one line on standard error, and sets the exit code."""
     logging.getLogger("crawler").handlers = [logging.NullHandler()]  # no records, unless the command shows them
     sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
     try:
-        code = cli.main(prog_name="crawler", standalone_mode=False)
+        code = command.main(prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = UsageError.exit_code

@@ -14,7 +14,8 @@
 ``TABLE/R/B.parquet``                   rows of a view: of ``pages``, ``links`` and ``requests`` those of the round
 ``bodies/R/B.parquet``                  bodies of pages that bucket B has fetched in round R
 ``outgoing/R/B.parquet``                offers of bucket B
-``offers/R-ID/B.parquet``               offers to bucket B, for a later round
+``offers/R-ID/B.parquet``               offers to bucket B, for a later round; ID is of the commit that wrote it
+``lost/R-ID/B.parquet``                 requests that the lost task of bucket B has written ahead
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ class Manifest(msgspec.Struct, frozen=True):
     parts: dict[int, dict[str, int]]
     lost: dict[int, int]  # the requests that are known of them, by bucket
     crawler_version: str
+    name: str = ""  # of the commit, which ends the names of the folders that it has written
 
 
 class Dataset:
@@ -292,7 +294,8 @@ class Dataset:
 
     def lost_parts(self, manifests: list[Manifest]) -> list[str]:
         """The keys of the requests that lost tasks have written ahead."""
-        return [part("lost", each.round, bucket) for each in manifests for bucket, rows in each.lost.items() if rows]
+        lost = [(each, bucket) for each in manifests for bucket, rows in each.lost.items() if rows]
+        return [f"lost/{each.round:06}{each.name}/{bucket:05}.parquet" for each, bucket in lost]
 
 
 def bucket_in(key: str) -> int:

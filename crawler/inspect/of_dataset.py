@@ -32,11 +32,14 @@ def read_status(location: str) -> dict[str, Any]:
         last = views.manifests[-1] if views.manifests else None
         buckets = {} if last is None else last.buckets
         plan = views.dataset.plan(len(views.manifests) + 1)
+        requests, done = (0, 0) if plan is None else views.dataset.progress(plan.round)
         return {
             "dataset": shown(location),
             "buckets": views.dataset.head.buckets,
             "rounds": len(views.manifests),
+            "seeds": len(views.dataset.head.seeds),
             "round_under_way": None if plan is None else plan.round,
+            "progress": None if plan is None else {"requests": requests, "done": done, "buckets": len(plan.tasks)},
             "states": dict(views.fetch(SQL["states_of_all"])),
             "reasons": [
                 {"state": state, "reason_code": code, "urls": n} for state, code, n in views.fetch(SQL["reasons"])
@@ -57,14 +60,17 @@ def seed_causes(location: str) -> list[tuple[State, ReasonCode, str, int]]:
 
 def render_status(read: dict[str, Any], now: float, console: PrintableConsole) -> None:
     """Print the status for people."""
+    states = ", ".join(f"{n:,} {state}" for state, n in read["states"].items())
     rows: list[Fact] = [
         ("Dataset", f"{read['dataset']}: {many(read['rounds'], 'round')} over {many(read['buckets'], 'bucket')}"),
-        ("URLs", ", ".join(f"{n:,} {state}" for state, n in read["states"].items())),
+        ("URLs", states or f"{many(read['seeds'], 'seed')}; the URLs that a round finds are counted when it has ended"),
         ("Pages", f"{read['pages']:,}, with {many(read['links'], 'link')}"),
         ("Requests", f"{read['requests']:,} to {many(read['sites'], 'site')}"),
     ]
     if read["round_under_way"] is not None:
-        rows.append(("Under way", f"round {read['round_under_way']}; what is shown here is from before it"))
+        progress = read["progress"]
+        sent = f"{many(progress['requests'], 'request')}, {progress['done']:,} of {many(progress['buckets'], 'bucket')}"
+        rows.append(("Under way", f"round {read['round_under_way']}: {sent} done; the other lines are from before it"))
     if read["next_at"] is not None:
         when = f", the first from {brief_time(read['next_at'], now)}" if read["next_at"] > now else ""
         rows.append(("Left", f"{many(read['buckets_with_work'], 'bucket')} with work{when}"))

@@ -25,12 +25,14 @@ from crawler.dataset.records import (
     Manifest,
     Plan,
     Task,
+    bucket_in,
     done_key,
     part,
     round_of,
 )
 from crawler.dataset.tables import SQL, columns_of, table_file
 from crawler.engine.lease import LATE_S
+from crawler.errors import StoreError
 from crawler.frontier.buckets import bucket_of
 from crawler.settings.settings import Settings
 from crawler.version import VERSION
@@ -105,17 +107,35 @@ def _precedence(bucket: int, number: int) -> bytes:
 
 
 def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) -> Manifest:
-    """The manifest of a round: the results of the tasks that are done, and what the lost ones have left.
+    """The manifest of a round, which must be quiet, or have no claimed task that is not done.
 
-    The round must be quiet, or each claimed task be done. The manifest that counts is in the dataset.
+    The manifest that counts is in the dataset. When it is there, the driver that made it deletes what it was made from:
+    a driver that still makes another one may fail, and goes on with the one that counts.
     """
-    number = plan.round
+    if (counts := dataset.manifest(plan.round)) is None:
+        try:
+            made = _made(dataset, plan, manifests, now)
+            dataset.objects.create(f"rounds/{plan.round:06}/manifest.json", msgspec.json.encode(made))
+        except StoreError:
+            if dataset.manifest(plan.round) is None:
+                raise
+        counts = dataset.manifest(plan.round)
+        assert counts is not None
+    _clear(dataset, counts, manifests)
+    return counts
+
+
+def _made(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) -> Manifest:
+    """A manifest of a round: the results of the tasks that are done, and what the lost ones have left.
+
+    What it names was written under a name of its own, so that another driver writes over nothing.
+    """
+    number, name = plan.round, f"-{os.urandom(4).hex()}"
     done = dataset.done(number)
     lost = dataset.taken(number, but=done)  # a task that is done after this look is lost
     before = states(dataset, manifests[-1] if manifests else None)
     ahead = _ahead(dataset, number, lost)
-    offers = _hand_over(dataset, number, done)
-    _write_lost(dataset, number, ahead)
+    offers = _hand_over(dataset, number, name, done)
     after = dict(before)
     for bucket, result in done.items():
         if result.is_unchanged:
@@ -137,12 +157,10 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
             _add(after, asker, "answers", [done_key(number, bucket)])
     parts = {bucket: result.rows for bucket, result in done.items()}
     lost_rows = {bucket: len(ahead.get(bucket, ())) for bucket in sorted(lost)}
-    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, VERSION)
-    dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
-    counts = dataset.manifest(number)
-    assert counts is not None
-    _clear(dataset, counts, manifests)
-    return counts
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, VERSION, name)
+    for key in dataset.lost_parts([made]):
+        _write_lost(dataset, key, ahead[bucket_in(key)])
+    return made
 
 
 def _add(after: dict[int, BucketState], bucket: int, what: str, more: Sequence[Any]) -> None:
@@ -161,7 +179,8 @@ def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:
     read = [(bucket, state) for each in (*manifests[-1:], made) for bucket, state in each.buckets.items()]
     kept = {key for _, state in read for key in state.offers}
     kept |= {part(table, state.store, bucket, ending) for bucket, state in read for table, ending in WHOLE_OBJECTS}
-    for table in ("outgoing", "offers", *(table for table, _ in WHOLE_OBJECTS)):
+    kept.update(dataset.lost_parts([*manifests, made]))
+    for table in ("outgoing", "offers", "lost", *(table for table, _ in WHOLE_OBJECTS)):
         old = (key for key in dataset.objects.keys(table) if round_of(key) <= made.round)
         dataset.objects.delete([key for key in old if key not in kept])
 
@@ -180,7 +199,7 @@ def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, li
     return {bucket: list(found.values()) for bucket, found in rows.items()}
 
 
-def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done]) -> dict[int, list[str]]:
+def _hand_over(dataset: Dataset, number: int, name: str, done: Mapping[int, Done]) -> dict[int, list[str]]:
     """Write the offers of a round for the buckets that they go to; returns their keys by bucket.
 
     A store offers a URL again only if it came nearer to a seed, and the store that gets an offer knows its URLs. So
@@ -189,20 +208,19 @@ def _hand_over(dataset: Dataset, number: int, done: Mapping[int, Done]) -> dict[
     keys = [part("outgoing", number, bucket) for bucket, result in done.items() if result.rows["outgoing"]]
     if not keys:
         return {}
-    name, offers = os.urandom(4).hex(), dict[int, list[str]]()
+    offers = dict[int, list[str]]()
     with duckdb() as (db, folder):
         target = folder / "handed-over"  # beside what was copied from object storage
         db.execute(SQL["hand_over"].format(target=target), {"files": dataset.objects.local(keys, folder)})
         for path in sorted(target.glob("bucket=*/*.parquet")):
             bucket = int(path.parent.name.partition("=")[2])
-            key = f"offers/{number:06}-{name}/{bucket:05}-{path.stem}.parquet"
+            key = f"offers/{number:06}{name}/{bucket:05}-{path.stem}.parquet"
             dataset.objects.put(key, path)
             offers.setdefault(bucket, []).append(key)
     return offers
 
 
-def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]]) -> None:
-    for bucket, rows in ahead.items():
-        with table_file("lost", content := BytesIO()) as file:
-            file.add_columns([[row.get(name) for row in rows] for name in columns_of("lost")])
-        dataset.objects.put(part("lost", number, bucket), content.getvalue())
+def _write_lost(dataset: Dataset, key: str, rows: list[dict[str, Any]]) -> None:
+    with table_file("lost", content := BytesIO()) as file:
+        file.add_columns([[row.get(name) for row in rows] for name in columns_of("lost")])
+    dataset.objects.put(key, content.getvalue())

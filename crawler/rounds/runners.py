@@ -66,7 +66,7 @@ class Processes:
 
     async def _work(self, location: str, number: int, count: int) -> bool:
         """Let so many processes work on a round; returns whether all of them have come to its end."""
-        command = (sys.executable, "-m", "crawler.rounds.worker", location, "-")
+        command = (sys.executable, "-m", "crawler.rounds.worker", location, "--for-driver")
         pipe = asyncio.subprocess.PIPE
         while len(self._processes) < count:
             self._processes.append(

@@ -1,8 +1,7 @@
 """One process that works on rounds: ``python -m crawler.rounds.worker DATASET [ROUND]``.
 
 It claims one task after the other, and crawls some of them at the same time over the same connections and parsers. Any
-number of these processes, on any machines that reach the dataset, work on a round together. Without the number of a
-round, it joins each round until the crawl is over. With ``-``, it works on those that a driver names.
+number of these processes, on any machines that reach the dataset, work on a round together.
 """
 
 from __future__ import annotations
@@ -20,11 +19,14 @@ import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
+
+import click
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
-from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
+from crawler.cli.shared import CONTEXT, STOPPED, collect_garbage_seldom, run_async
+from crawler.cli.shared import main as run_command
 from crawler.clock import Clock, SystemClock, boot_s
 from crawler.dataset.clock import StorageClock
 from crawler.dataset.objects import Objects
@@ -305,21 +307,24 @@ def _run(work: Coroutine[None, None, int]) -> int:
     return run_async(work)
 
 
-def main() -> int:
-    """Run the command; errors of the user and of the storage are one line."""
-    _, location, *of_round = sys.argv
+@click.command(context_settings=CONTEXT)
+@click.argument("location", metavar="DATASET")
+@click.argument("number", metavar="[ROUND]", type=click.IntRange(min=1), required=False)
+@click.option("--for-driver", is_flag=True, hidden=True)  # work on the rounds that it names on the standard input
+def command(location: str, number: int | None, for_driver: bool) -> int:
+    """Work on the rounds of a DATASET that `crawler rounds` drives: a folder, or s3://bucket/prefix.
+
+    Any number of these processes may come and go, on any machines that reach the dataset. With the number of a ROUND,
+    one works on that until no task is left. Without it, it joins each round until the crawl is over.
+    """
     set_up_logging(LogLevel.WARNING, LogFormat.TEXT)
-    try:
-        if of_round == ["-"]:
-            return _work_for_driver(location)
-        return work(location, int(of_round[0]) if of_round else None)
-    except KeyboardInterrupt:  # it waits for a round
-        tell("stopped")
-        return STOPPED
-    except CrawlerError as error:
-        tell(f"crawler: {error}")
-        return error.exit_code
+    return _work_for_driver(location) if for_driver else work(location, number)
+
+
+def main() -> NoReturn:
+    """Run the command."""
+    run_command(command, "python -m crawler.rounds.worker")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,7 +15,7 @@ import pytest
 from crawler.audit.checks import Check
 from crawler.audit.of_dataset import audit_dataset
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import Dataset, Plan, part
+from crawler.dataset.records import Dataset, Manifest, Plan, part
 from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.errors import StoreError
@@ -24,7 +24,7 @@ from crawler.model import Reading
 from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.rounds.driver import Driver
-from crawler.rounds.plan import make_plan
+from crawler.rounds.plan import commit, make_plan
 from crawler.rounds.task import BucketTask
 from tests import judge
 from tests.simulation.crawls import Options, crawl, rows
@@ -172,6 +172,29 @@ def test_a_crawl_that_was_cut_off_goes_on(tmp_path: Path, dies: str, call: str, 
         assert (await crawler.crawl()).code is EndCode.DONE
         assert Counter(hit.host for hit in web.log) == {one: 2 * asked, other: 4}
         assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
+
+    run_virtual(main)
+
+
+def test_a_driver_whose_round_another_one_has_committed_goes_on_with_the_next(tmp_path: Path) -> None:
+    """The other driver has deleted the offers that this one is about to read."""
+    one, other = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {one: {"/": Page(f"<a href='http://{other}/'>x</a>")}, other: linking(2)})
+        crawler, committed = Crawler(clock, web, tmp_path), list[Manifest]()
+        dataset = crawler.make([f"http://{one}/"])
+
+        def overtaken(name: str, key: str) -> None:
+            if name == "get" and key.startswith("rounds/000001/done/") and not committed:
+                plan = dataset.plan(1)
+                assert plan is not None
+                committed.append(commit(dataset, plan, [], clock.now()))
+                assert dataset.objects.keys("outgoing") == []
+
+        assert (await crawler.crawl(overtaken)).code is EndCode.DONE
+        assert dataset.manifests()[:1] == committed
+        assert Counter(hit.host for hit in web.log) == {one: 2, other: 4}
 
     run_virtual(main)
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from crawler.rounds.worker import Worker, _stopped_by_signals
+from crawler.rounds.worker import Worker, _stopped_by_signals, main
+from tests.command import here
 
 #: Ends the rounds that it is told, in each of which a function of the user prints.
 WORKER = """
@@ -26,6 +27,20 @@ async def work_on(dataset, rounds, *rest):
 with mock.patch.multiple(worker, Dataset=str, Objects=str, _work_on=work_on):
     worker._work_for_driver("data")
 """
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "Missing argument 'DATASET'. See `python -m crawler.rounds.worker --help`."),
+        (["data", "abc"], "Invalid value for '[ROUND]': 'abc' is not a valid integer range."),
+        (["nowhere", "1"], "nowhere: there is no dataset"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: list[str], said: str) -> None:
+    ended = here(*arguments, run=main)
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended
+    assert ended.err.startswith(f"crawler: {said}")
 
 
 def test_the_driver_reads_no_more_than_the_ends_of_rounds() -> None:
