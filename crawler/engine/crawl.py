@@ -87,7 +87,7 @@ class Crawl:
         self.policy, self.scope, self.sample = policy, scope, run.sample
         self.alarm = Alarm()
         self.progress = Progress(self.clock.now())
-        self.pages = PageCounter(policy.limits.max_pages)
+        self.pages = PageCounter(policy.limits.max_pages, self.alarm.ring)
         self.outbox = outbox = Outbox(self.clock, self.alarm)
         self.bench = Workbench(
             policy.politeness, policy.limits.concurrency, reader.has_room, policy.limits.claimed_groups

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
+from collections.abc import Callable
 
 from crawler.store.rows import PageGrant, PageRequest
 
@@ -26,8 +27,9 @@ class PageCounter:
     3. A page that a request did not bring goes to the task that has waited longest.
     """
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, on_wait: Callable[[], object] = lambda: None) -> None:
         self._limit = limit
+        self._on_wait = on_wait  # a task has begun to wait: the loop may sleep, and only a commit brings pages
         self._left: float = math.inf if limit is None else limit  # over all workers, as the last commit found
         self._reserved: float = math.inf if limit is None else 0
         self._in_use = 0
@@ -102,6 +104,7 @@ class PageCounter:
             return not self.is_reached
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
+        self._on_wait()
         try:
             return await waiter
         except asyncio.CancelledError:

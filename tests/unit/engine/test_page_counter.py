@@ -14,6 +14,16 @@ def counter(reserved: int, left: int, limit: int = 100) -> PageCounter:
     return pages
 
 
+async def test_a_task_that_waits_wakes_the_loop_once_it_is_counted() -> None:
+    """Else the loop sleeps on after a commit that brought no page, and so does the task."""
+    seen: list[bool] = []
+    pages = PageCounter(100, lambda: seen.append(pages.needs_commit))
+    waiting = asyncio.create_task(pages.acquire())
+    await asyncio.sleep(0)
+    assert seen == [True]
+    waiting.cancel()
+
+
 async def test_an_unused_page_goes_to_the_longest_waiting_task_and_the_limit_ends_all_waits() -> None:
     pages, order = counter(1, 1), list[str]()
 
