@@ -259,7 +259,7 @@ def explanation_rows(known: dict[str, Any], db: str) -> list[Fact]:
         undo = f"`crawler store forget {quote(whole[0])} --undo{db_argument(db)}`"
         rows.append(("operator", f"has taken it out; {undo} lets it be fetched again"))
     elif known["scope"] is None:
-        rows.append(("scope", "includes it"))
+        rows.append(("scope", "includes it; --include leaves no seed out" if known.get("seed") else "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
         unblock = f"`crawler control unblock {quote(known['blocked_as'][0])}{db_argument(db)}`"
         rows.append(("operator", f"has blocked its site; {unblock} puts its URLs back"))
