@@ -35,9 +35,9 @@ class OutboxBounds(NamedTuple):
 
 
 #: From these bounds on, a commit is urgent. Larger batches cost less per page, but hold the store for longer.
-FULL = OutboxBounds(300, 6_000, 16 << 20)
+FULL = OutboxBounds(150, 3_000, 16 << 20)
 #: From these bounds on, claim tasks take up no further URL: the store, or the consumer of the pages, is slower.
-OVERFULL = OutboxBounds(750, 12_000, 64 << 20)
+OVERFULL = OutboxBounds(375, 6_000, 64 << 20)
 #: Bound on the answers that one worker keeps in the store until they are read, in octets.
 _MOST_UNREAD_BYTES = 64 << 20
 
