@@ -155,7 +155,7 @@ class Manifest(msgspec.Struct, frozen=True):
     parts: dict[int, dict[str, int]]
     lost: dict[int, int]  # the requests that are known of them, by bucket
     crawler_version: str
-    name: str = ""  # of the commit, which ends the names of the folders that it has written
+    name: str = ""  # of the commit: the end of the names of the folders that it has written
 
 
 class Dataset:

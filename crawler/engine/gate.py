@@ -198,7 +198,7 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._orders_known_until = math.inf  # without an operator
-        self._read_orders: Callable[[], Awaitable[None]]  # set by :meth:`knows_orders`, as that time is
+        self._read_orders: Callable[[], Awaitable[None]]  # set by :meth:`knows_orders`, with that time
 
     @property
     def look_ups(self) -> str:

@@ -1,4 +1,4 @@
-"""What a bucket gets of others: the URLs that they offer, and what it needs of their sites.
+"""What a bucket gets from others: the URLs that they offer, and what it needs from their sites.
 
 It needs the robots.txt that one redirects to, main sites, licences, and permissions.
 

@@ -107,10 +107,10 @@ def _precedence(bucket: int, number: int) -> bytes:
 
 
 def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) -> Manifest:
-    """The manifest of a round, which must be quiet, or have no claimed task that is not done.
+    """Commit a round, and return its manifest. The round must be quiet, or each claimed task be done.
 
-    The manifest that counts is in the dataset. When it is there, the driver that made it deletes what it was made from:
-    a driver that still makes another one may fail, and goes on with the one that counts.
+    The manifest that counts is the first in the dataset. What it was made from is deleted then, so a driver that is
+    still making another one may fail. That driver goes on with the one that counts.
     """
     if (counts := dataset.manifest(plan.round)) is None:
         try:
@@ -128,7 +128,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
 def _made(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) -> Manifest:
     """A manifest of a round: the results of the tasks that are done, and what the lost ones have left.
 
-    What it names was written under a name of its own, so that another driver writes over nothing.
+    The objects that it names have its own name in their keys, so that another driver overwrites none of them.
     """
     number, name = plan.round, f"-{os.urandom(4).hex()}"
     done = dataset.done(number)

@@ -74,7 +74,9 @@ class BucketTask:
 
     def __init__(self, work: RoundWork, task: Task) -> None:
         self._work = work
-        self._dataset, self._plan, self._clock = dataset, plan, _ = work.dataset, work.plan, work.clock
+        self._dataset = dataset = work.dataset
+        self._plan = plan = work.plan
+        self._clock = work.clock
         self._task = task
         self._bucket = Bucket(task.bucket, dataset.head.buckets)
         self._crawl: Crawl | None = None
