@@ -29,9 +29,6 @@ class ReaderInProcess:
     def has_room(self, domain: str) -> bool:
         return True
 
-    async def room(self, domain: str) -> None:
-        pass
-
     async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
         return answered(question_about(document, self._options, shingles=shingles))
 

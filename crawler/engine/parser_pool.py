@@ -43,10 +43,6 @@ _MOST_PARSERS = 4
 _DOCUMENTS_AHEAD = 8
 _OCTETS_AHEAD = 1 << 18
 
-# This many of the domains that wait for room are looked at whenever a document has been answered, and this often.
-_WOKEN_AT_ONCE = 4
-_WAKE_AGAIN_S = 0.02
-
 # The process for slow documents has this niceness. Beside an ordinary process it then gets a quarter of a processor.
 _NICENESS = 5
 
@@ -74,10 +70,6 @@ class PageReader(Protocol):
 
     def has_room(self, domain: str) -> bool:
         """Whether a further page of a registered domain should be requested, by what waits to be read."""
-        ...
-
-    async def room(self, domain: str) -> None:
-        """Wait until :meth:`has_room` is true, or was a moment ago."""
         ...
 
     async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
@@ -149,8 +141,6 @@ class ParserPool:
         #: The memory for the large bodies of answers until they have been read here.
         self.memory = BodyMemory(self._queue.is_fast)
         self._unanswered: set[_Document] = set()
-        self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it, the longest first
-        self._wake_timer: asyncio.TimerHandle | None = None  # set while domains wait for room
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -201,8 +191,6 @@ class ParserPool:
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
-        if self._wake_timer is not None:
-            self._wake_timer.cancel()
         starts = tuple(self._starts.values())
         for start in starts:
             start.cancel()
@@ -229,14 +217,12 @@ class ParserPool:
         )
         self._queue.enter(document)
         self._unanswered.add(document)
-        self._note_room()
         self._send_waiting()
         try:
             return await document.answer
         finally:
             self._unanswered.remove(document)
             self._queue.leave(document, is_fast=document.is_fast, took_s=document.took_s)
-            self._note_room()
 
     def _send_waiting(self) -> None:
         """Send waiting documents to the processes that may take them; start a process if none may."""
@@ -249,43 +235,9 @@ class ParserPool:
                 self._queue.dequeue(document)
                 min(free, key=_Parser.load).send(document)
 
-    # --- room ---------------------------------------------------------------------------------
-
     def has_room(self, domain: str) -> bool:
         """See :class:`PageReader`."""
         return self._queue.has_room(domain) and self.memory.has_room(domain)
-
-    async def room(self, domain: str) -> None:
-        """See :class:`PageReader`."""
-        if not self.has_room(domain):
-            event = self._without_room.setdefault(domain, asyncio.Event())
-            self._set_wake_timer()  # bodies that wait for memory may go without a document
-            await event.wait()
-
-    def _note_room(self) -> None:
-        """Wake a few of the domains that wait for room, if they have it, those first that have waited longest.
-
-        Thousands may wait, and a document that has been answered makes room for one. If all woke, nearly all would find
-        no room, each time. Those that are woken may bring no document, so others are looked at soon afterwards, too.
-        """
-        if not self._without_room:
-            return
-        for _ in range(min(_WOKEN_AT_ONCE, len(self._without_room))):
-            domain = next(iter(self._without_room))
-            event = self._without_room.pop(domain)
-            if self.has_room(domain):
-                event.set()
-            else:
-                self._without_room[domain] = event  # behind all others
-        self._set_wake_timer()
-
-    def _set_wake_timer(self) -> None:
-        if self._without_room and self._wake_timer is None and not self._is_closed:
-            self._wake_timer = asyncio.get_running_loop().call_later(_WAKE_AGAIN_S, self._wake_again)
-
-    def _wake_again(self) -> None:
-        self._wake_timer = None
-        self._note_room()
 
     # --- processes ----------------------------------------------------------------------------
 
@@ -357,7 +309,6 @@ class ParserPool:
         if not is_too_slow and not self._is_closed:
             operator_log.parser_ended(parser.why_ended(), unread=is_unread)
         parser.documents.clear()  # its transport refers to it, so it is freed by the garbage collector alone
-        self._note_room()
         if not self._is_closed:
             self._send_waiting()
 

@@ -29,7 +29,7 @@ from crawler.engine.parser_pool import (
     ReadingOptions,
     default_parsers,
 )
-from crawler.engine.parser_queue import MAX_DOCUMENTS, Document, Kind
+from crawler.engine.parser_queue import MAX_DOCUMENTS, Kind
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import read_robots
 from crawler.engine.sitemap_messages import LIMITS, SitemapQuestion, question_about_sitemap
@@ -455,7 +455,6 @@ async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(MAX_DOCUMENTS)]
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
-    await asyncio.wait_for(pool.room("other.example"), PATIENCE_S)
     await asyncio.gather(*reads)
     assert pool.has_room("other.example")
 
@@ -473,27 +472,9 @@ async def test_bodies_that_wait_leave_no_room_until_they_are_gone(
     waiting = asyncio.create_task(pool.memory.hold(_page("b.test"), 1))
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
-    room = asyncio.create_task(pool.room("other.example"))
-    await asyncio.sleep(0)
     waiting.cancel()  # no document comes of it
-    await asyncio.wait_for(room, PATIENCE_S)
-
-
-async def test_room_for_one_document_wakes_few_of_the_domains_that_wait(pool: ParserPool) -> None:
-    held = [Document(domain=f"held{number}.example", octets=9) for number in range(MAX_DOCUMENTS * 3 // 4)]
-    for each in held:
-        pool._queue.enter(each)
-    waiting = [asyncio.create_task(pool.room(f"waits{number}.example")) for number in range(1000)]
     await asyncio.sleep(0)
-    pool._queue.leave(held[0])
-    pool._note_room()
-    await asyncio.sleep(0)
-    assert sum(task.done() for task in waiting) == 4
-    assert all(task.done() for task in waiting[:4]), "those that have waited longest"
-    # Those that were woken bring no document. The others are woken all the same.
-    await asyncio.wait_for(asyncio.gather(*waiting[:40]), PATIENCE_S)
-    for task in waiting:
-        task.cancel()
+    assert pool.has_room("other.example")
 
 
 async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) -> None:
@@ -501,8 +482,8 @@ async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) ->
     await asyncio.sleep(0)
     assert not pool.has_room("many.example")
     assert pool.has_room("other.example")
-    await asyncio.wait_for(pool.room("many.example"), PATIENCE_S)
     await asyncio.gather(*reads)
+    assert pool.has_room("many.example")
 
 
 async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
