@@ -261,7 +261,10 @@ def _buffered(stream: Any) -> Any:
 
 def _advice(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
+    message = error.format_message()
+    if context is None:
+        return message
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{context.command_path} --help`."
 
 
 db_option = click.option(
