@@ -7,7 +7,6 @@ number of these processes, on any machines that reach the dataset, work on a rou
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -18,10 +17,12 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, NoReturn
 
 import click
+import msgspec
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
@@ -180,7 +181,7 @@ class Worker:
                 rows[task] = await task.ahead()
             except StoreError as error:  # its store fails: the task will find out
                 _LOG.info("the log of a task cannot be read: %s", error)
-        content = "".join(f"{json.dumps(row)}\n" for found in rows.values() for row in found).encode()
+        content = msgspec.json.Encoder().encode_lines(list(chain.from_iterable(rows.values())))
         if content:
             sent = self._requests + sum(map(len, rows.values()))
             key = f"rounds/{self._plan.round:06}/ahead/{self._name}-{self._segments:06}-{sent}.jsonl"
