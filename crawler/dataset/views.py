@@ -272,8 +272,10 @@ class Views:
         self._db.execute(SQL["make_page_of_body"])
         buckets = {self.bucket_of(url) for (url,) in self.fetch(SQL["pages_of_bodies"].format(numbers=listed))}
         keys = [key for key in self.dataset.parts(self.manifests, "bodies") if bucket_in(key) in buckets]
-        files = _view("bodies", self.dataset.objects.local(keys, self._folder))
-        found = self.fetch(SQL["bodies_in"].format(files=files, numbers=listed))
+        paths = self.dataset.objects.local(keys, self._folder)
+        found = self.fetch(SQL["bodies_in"].format(files=_view("bodies", paths), numbers=listed))
+        for path in {*self._folder.glob("bodies/*/*")}.difference(map(Path, paths)):
+            path.unlink()  # a copy for an earlier call, which asked for pages of other buckets
         return {number: decompress(data) for number, data in found}
 
     async def last_run(self) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from crawler.cli.progress import Say
 from crawler.clock import Clock, brief_time
@@ -149,7 +150,12 @@ class Driver:
                     break
                 if closed.is_set() and self._stopped.is_set():
                     return False
-                await self._clock.sleep(_LOOK_EVERY_S)
+                if closed.is_set():
+                    await self._clock.sleep(_LOOK_EVERY_S)
+                else:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_EVERY_S):
+                            await closed.wait()
         await asyncio.to_thread(self._dataset.close, plan)
         return True
 
