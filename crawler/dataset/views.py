@@ -217,10 +217,6 @@ class Views:
         """A number after those of the requests of the last round: results are as of it."""
         return (len(self.manifests) + 1) << 32
 
-    @property
-    def results(self) -> Self:
-        return self
-
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Write the ranks into the dataset, as those of its last round."""
         self._replace_result("ranks", "page_ranks", PageRank._fields, pages)
@@ -264,7 +260,10 @@ class Views:
 
     @property
     def bodies(self) -> Self:
+        """This object has the methods of the sections of a store."""
         return self
+
+    results = samples = bodies
 
     async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
         """The bodies of these numbers, out of the files of the buckets that have fetched them."""
@@ -301,10 +300,6 @@ class Views:
             self._db.execute(SQL["keep_draw"].format(file=path))
         for name in ("sample_draws", "samples"):
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name].format(file=path)))
-
-    @property
-    def samples(self) -> Self:
-        return self
 
     async def draws(self) -> list[SampleDraw]:
         """The draw of this sample, if it was drawn."""

@@ -75,11 +75,6 @@ def _known(content: bytes, urls: set[str]) -> dict[str, KnownUrl]:
     }
 
 
-async def asks_of(store: Store, bucket: int) -> list[Ask]:
-    """The asks of a bucket, after its crawl."""
-    return [Ask(bucket, site, url) for site, url in await store.asks()]
-
-
 async def wait_for(asks: list[Ask], store: Store, outbox: Outbox) -> None:
     """Let the sites of other buckets wait for their URLs in the store of the bucket that requests these."""
     numbers = await store.site_numbers([ask.site for ask in asks]) if asks else {}

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crawler.clock import Clock
-from crawler.dataset.records import TASK_TABLES, Answer, Dataset, Done, Plan, Task, done_key, part
+from crawler.dataset.records import TASK_TABLES, Answer, Ask, Dataset, Done, Plan, Task, done_key, part
 from crawler.dataset.tables import SQL, write_table
 from crawler.engine.crawl import Crawl
 from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
 from crawler.errors import StoreError
-from crawler.frontier.buckets import Bucket, bucket_of
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.scope import Scope
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.asks import answers_to, asks_of, news_of, permissions_in, receive_answers, wait_for
+from crawler.rounds.asks import answers_to, news_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
@@ -56,14 +56,6 @@ class RoundWork:
     folder: Path
     name: str  # of this worker alone
     share: int  # the number of tasks that share the concurrency
-
-    @cached_property
-    def seeds(self) -> dict[int, set[str]]:
-        """The seeds by bucket. To find the bucket of each takes long, so it is done once."""
-        head, seeds = self.dataset.head, dict[int, set[str]]()
-        for url in head.seeds:
-            seeds.setdefault(bucket_of(url, head.buckets), set()).add(url)
-        return seeds
 
     @cached_property
     def scope(self) -> Scope:
@@ -126,9 +118,8 @@ class BucketTask:
         if self._task.store:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
-        limits = replace(settings.limits, max_time_s=None, max_pages=None)
+        limits = replace(settings.limits, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._work.share))
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
@@ -139,6 +130,9 @@ class BucketTask:
             scope = await self._begin(store, begun_at)
             numbers = msgspec.json.encode(ahead).decode()
             terms = {"since": begun_at, "ahead": numbers, "unread": unread, "run_id": store.run_id}
+            left_s = max(0.0, self._ends_at - self._clock.now())
+            settings = replace(settings, store=replace(settings.store, db=str(path)))
+            settings = replace(settings, limits=replace(limits, max_time_s=left_s))
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
@@ -178,7 +172,7 @@ class BucketTask:
             await store.pause_after(lost.over_at, lost.pauses)
             await store.prepare(pages_per_site)
         scope = self._work.scope.copy()
-        unknown = sorted(self._work.seeds.get(self._task.bucket, set()).difference(await store.seeds()))
+        unknown = sorted(self._dataset.seeds.get(self._task.bucket, set()).difference(await store.seeds()))
         domains, settings = set(self._dataset.head.domains).intersection(unknown), self._dataset.head.settings
         await begin(store, scope, settings, unknown, now, pages_per_site=pages_per_site, domains=domains)
         return scope
@@ -249,7 +243,7 @@ class BucketTask:
             states,
             None if ready is None else ready.until,
             end.code.value,
-            await asks_of(store, self._task.bucket),
+            [Ask(self._task.bucket, site, url) for site, url in await store.asks()],
             await answers_to(sorted({*((ask.url, ask.asker) for ask in self._task.asks), *self._permissions}), store),
         )
 
@@ -280,11 +274,6 @@ class BucketTask:
     def waits(self) -> Waiting | None:
         """The group that the whole bucket waits for."""
         return None if self._crawl is None else self._crawl.progress.idle_for
-
-    def stop_if_over(self) -> None:
-        """Stop in time for the results. The crawl itself ends before it if nothing can be asked until then."""
-        if self._clock.now() >= self._ends_at:
-            self.stop(RunEnd(EndCode.ROUND_OVER))
 
     async def ahead(self) -> list[dict[str, Any]]:
         """The requests that were committed and are not yet :meth:`written_ahead`."""
