@@ -26,7 +26,7 @@ from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
 from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Question, T, Unpacker, framed
 from crawler.engine.page_messages import FAST_CPU_S, MAX_CPU_S, MAX_MEMORY_BYTES, OUT_OF_MEMORY, PageQuestion
-from crawler.engine.parser_queue import Document, ParserQueue, State
+from crawler.engine.parser_queue import Document, Kind, ParserQueue, State
 from crawler.engine.sandbox import environment
 from crawler.errors import CrawlerError
 from crawler.model import Fetched, Headers, PageFacts, Reading
@@ -138,7 +138,7 @@ class ParserPool:
         self._confined_by = ""  # what confines the processes, when one was ready
         self._queue = ParserQueue[_Document]()
         #: The memory for the large bodies of answers until they have been read here.
-        self.memory = BodyMemory(self._queue.is_fast)
+        self.memory = BodyMemory(lambda domain: self._queue.kind(domain) is Kind.PROVEN)
         self._unanswered: set[_Document] = set()
         self._is_closed = False
 
