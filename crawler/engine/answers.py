@@ -14,7 +14,7 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_broken, of_document
 from crawler.engine.rules_cache import RulesCache
-from crawler.engine.sitemap_messages import SitemapFacts
+from crawler.engine.sitemap_messages import SitemapFacts, question_about_sitemap
 from crawler.errors import Fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
@@ -123,7 +123,7 @@ class Answers:
         if not isinstance(result, Fetched) or queued.kind is Kind.RUP:
             return result, None
         if queued.kind is Kind.SITEMAP:
-            sitemap = await self._reader.read_sitemap(result, is_alone=queued.is_answered)
+            sitemap = await self._reader.ask(question_about_sitemap(result), is_alone=queued.is_answered)
             return result if sitemap.broken is None else _broken(result, sitemap.broken), sitemap
         shingles = bool(not_found.shingles)
         facts = await self._reader.read(result, is_alone=queued.is_answered, shingles=shingles)

@@ -182,7 +182,7 @@ async def _robots(store: Store, site: str, path: str, settings: Settings) -> dic
         known_hosts = tuple(pattern for pattern, _ in settings.fetch.resolve)
         most, agent = settings.robots.max_bytes, settings.identity.agent
         asked = f"{site}/robots.txt"
-        question = RobotsQuestion(MAX_CPU_S, asked, site, agent, reading.value, known_hosts, refuted, most, body)
+        question = RobotsQuestion(MAX_CPU_S, asked, body, site, agent, reading.value, known_hosts, refuted, most)
         rules = await asyncio.to_thread(read_robots_alone, question)
         verdict, server = rules.verdict(path), rules.agent_server(path)
         lost = None

@@ -17,7 +17,7 @@ from crawler.robots.fields import CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, ROB
 from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.meant import meant_lines, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
-from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
+from crawler.robots.paths import Form, draft_pattern, rfc_pattern
 from crawler.robots.preferences import NO_PREFERENCES, PreferenceRules, preference_rules
 from crawler.robots.rules import Rules, Verdict
 from crawler.robots.text import MAX_LINES, Line, RobotsFile
@@ -126,7 +126,7 @@ def read(
         sitemaps=_sitemaps(file.lines, site),
         robots_tag=site_robots_tag((line.value for line in file.lines if line.field == ROBOTS_TAG), token),
         rule_sets=tuple(rule_sets),
-        servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
+        servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, Form.RFC if rfc else Form.DRAFT),
         preferences=preference_rules(file.lines, token, policy_tokens),
     )
 
@@ -143,7 +143,7 @@ def unread_rules(reading: Reading, why: str) -> SiteRules:
         sitemaps=(),
         robots_tag="",
         rule_sets=(rules.rfc_rules(closing, reading, reading),),
-        servers=agent_servers((), rfc_pattern, rfc_form),
+        servers=agent_servers((), rfc_pattern, Form.RFC),
         unread=why,
     )
 

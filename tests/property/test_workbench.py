@@ -12,7 +12,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.engine.workbench import LOOK_UP_S, GiveBack, Go, LookUp, Ticket, Wait, WaitForRoom, Workbench
+from crawler.engine.workbench import LOOK_UP_S, GiveBack, Go, LookUp, Ticket, Wait, Workbench
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings
 from crawler.url import registered_domain
 
@@ -43,7 +43,6 @@ class Crawl:
     def __post_init__(self) -> None:
         self.bench = Workbench(self.settings, self.slots, lambda domain: domain not in self.full)
         self.full: set[str] = set()  # domains without room for a further answer
-        self.waiting_for_room: dict[str, list[Ticket]] = defaultdict(list)
         self.held = False
         self.known: set[str] = set()  # hosts that were looked up
         self.looking_up = 0
@@ -113,8 +112,6 @@ class Crawl:
                     self.at(until, "again", ticket)
                 elif self.chance.random() < 0.05:
                     self.at(self.now + self.chance.uniform(0, 2), "cancel", ticket)
-            case WaitForRoom():
-                self.waiting_for_room[ticket.domain].append(ticket)
             case LookUp():
                 self.looking_up += 1
                 assert self.looking_up <= 256
@@ -173,8 +170,6 @@ class Crawl:
 
     def empty(self, domain: str) -> None:
         self.full.discard(domain)
-        for ticket in self.waiting_for_room.pop(domain, []):
-            self.again(ticket)
 
     # --- the invariants -----------------------------------------------------------------------
 
