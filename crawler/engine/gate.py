@@ -27,7 +27,6 @@ from crawler.engine.workbench import (
     LookUp,
     Ticket,
     Wait,
-    WaitForRoom,
     Workbench,
 )
 from crawler.errors import CrawlerError
@@ -184,7 +183,6 @@ class Gate:
         self._fetcher = side.fetcher
         self._lease = side.lease
         self._book = side.book
-        self._reader = side.reader
         self._lag = side.lag
         self._connections = side.connections
         self._memory = side.memory or BodyMemory()
@@ -380,8 +378,6 @@ class Gate:
                     return None if book is None else ticket.target
                 case Wait(until):
                     await self._wait(ticket, until)
-                case WaitForRoom():
-                    await self.wait_while_open(self._reader.room(ticket.domain))
                 case LookUp():
                     assert book is not None, "it does not know the host"
                     await self._look_up(book, ticket)
