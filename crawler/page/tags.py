@@ -14,7 +14,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
-from crawler.page.headers import LICENCE_TYPE, language_tag
+from crawler.page.headers import LICENCE_TYPE, as_html, language_tag
 from crawler.page.links import LinkTable, collapse, is_instant, refresh_target
 from crawler.page.targets import Use, rel_words
 
@@ -68,19 +68,22 @@ class Said(NamedTuple):
     resources: Counter[tuple[str, str]]  # how often each kind names each target
 
 
-def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shingles: bool = False) -> Said:
+def read_tags(
+    body: bytes, charset: str | None, *, is_xml: bool = False, resources: bool = False, shingles: bool = False
+) -> Said:
     """Parse a page and collect what its tags say, with the digest of its visible text.
 
     On request it has the resources of the page and the shingles of its text.
 
-    ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
+    ``charset`` is that of the Content-Type header, which also says whether the page ``is_xml``. A hostile page can take
+    minutes and gigabytes.
     """
     encoding, is_certain = sniffed(body, charset)
-    root, tags = _parsed(body, encoding)
+    root, tags = _parsed(body, encoding, is_xml)
     if not is_certain and (change := changed(encoding, tags.declared)) != encoding:  # by a <meta> behind the prescan
         encoding = change
         del root, tags
-        root, tags = _parsed(body, encoding)
+        root, tags = _parsed(body, encoding, is_xml)
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -100,8 +103,9 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
     )
 
 
-def _parsed(body: bytes, encoding: str) -> tuple[LexborNode, _Tags]:
-    tree = LexborHTMLParser(in_utf8(body, encoding), options=_OPTIONS)
+def _parsed(body: bytes, encoding: str, is_xml: bool) -> tuple[LexborNode, _Tags]:
+    utf8 = in_utf8(body, encoding)
+    tree = LexborHTMLParser(as_html(utf8) if is_xml else utf8, options=_OPTIONS)
     tree.raw_html = b""  # the parser would keep a copy of the page
     root = tree.root
     assert root is not None  # an empty page has an <html> too

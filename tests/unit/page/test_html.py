@@ -34,6 +34,14 @@ class TestDirectives:
         assert not page("<meta name=figtree content=noindex>").index
         assert page("<meta name=otherbot content=noindex>").index
 
+    def test_empty_elements_of_xhtml_contain_nothing(self) -> None:
+        rest = '<meta name="robots" content="noindex"/><a href="/b">b</a>'
+        for empty in ("<title/>", '<script src="a>b.js" />', "<template id='/>'/>", "<iframe src='/b'/>"):
+            html = f'<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml">{empty}{rest}'
+            facts = page(html, headers=(("Content-Type", "Application/XHTML+XML; charset=utf-8"),))
+            assert (facts.index, [link.url for link in facts.links]) == (False, ["http://a.test/b"]), empty
+        assert page(f"<title/>{rest}").index, "HTML has no empty elements of this form"
+
     def test_header_and_tags_add_up(self) -> None:
         facts = page("<meta name=robots content=nofollow>", headers=(("x-robots-tag", "noindex"),))
         assert (facts.index, facts.follow) == (False, False)
