@@ -137,7 +137,7 @@ def lease_ignored(patch: pytest.MonkeyPatch) -> None:
     """A worker whose lease is over goes on to send requests."""
     patch.setattr(Lease, "may_send", lambda lease: True)
     patch.setattr(Lease, "covers_request", lambda lease: True)
-    patch.setattr(Gate, "knows_orders", lambda gate, until, read_more: None)  # to read them takes long enough to notice
+    patch.setattr(Gate, "knows_orders", lambda gate, until: None)  # to read them takes long enough to notice
 
 
 def late_log_lost(patch: pytest.MonkeyPatch) -> None:

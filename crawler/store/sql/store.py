@@ -199,6 +199,11 @@ class Store(ABC):
         """The rows of a statement that may run for minutes. The crawl continues at the same time."""
         return await self._read.fetch(statement)
 
+    @property
+    def warning(self) -> str:
+        """A sentence for the user on what is unsafe about the way in which the store was opened; "" if nothing is."""
+        return ""
+
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
         """A context in which one process at a time begins or joins a run."""
