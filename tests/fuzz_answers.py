@@ -37,7 +37,9 @@ from crawler.clock import SystemClock
 from crawler.engine.answers import Answers
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
+from crawler.engine.messages import Question, T
 from crawler.engine.parser_pool import ReadingOptions
+from crawler.engine.robots_messages import RobotsQuestion
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, current_transfer
 from crawler.frontier.decide import Outcome, Queued
@@ -299,8 +301,9 @@ class _Connector:
 class _Reader(ReaderInProcess):
     """Reads with the code of a parser process, without the process."""
 
-    async def read_robots(self, question: object) -> Any:
-        raise AssertionError("no fuzzed robots.txt is that large")
+    async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
+        assert not isinstance(question, RobotsQuestion), "no fuzzed robots.txt is that large"
+        return await super().ask(question)
 
 
 class _Sites:

@@ -91,7 +91,7 @@ def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file as a crawl reads it. Cached, because consecutive cases are often about the same file."""
     most = octets_read(reading)
     tokens = RobotsSettings(reading).policy_tokens
-    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body, tokens)
+    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", body, site, token, reading.value, (), None, most, tokens)
     return read_robots_alone(question)
 
 

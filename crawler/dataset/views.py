@@ -141,8 +141,6 @@ class Views:
 
     # --- for features that read a store --------------------------------------------------------
 
-    keeps_contents = False  # to read the content of a page takes twenty times as long as to read its text
-
     async def _nothing(self, *_: object) -> None:
         """No-op: a manifest never changes, all that is kept is new, and the index knows of which round it is."""
 

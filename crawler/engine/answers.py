@@ -14,7 +14,7 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_broken, of_document
 from crawler.engine.rules_cache import RulesCache
-from crawler.engine.sitemap_messages import SitemapFacts
+from crawler.engine.sitemap_messages import SitemapFacts, question_about_sitemap
 from crawler.errors import Fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
@@ -42,6 +42,7 @@ from crawler.preferences.use import use_terms
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
+from crawler.sitemaps.findings import Sitemap
 from crawler.url import path_of
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Answers:
         if not isinstance(result, Fetched) or queued.kind is Kind.RUP:
             return result, None
         if queued.kind is Kind.SITEMAP:
-            sitemap = await self._reader.read_sitemap(result, is_alone=queued.is_answered)
+            sitemap = await self._reader.ask(question_about_sitemap(result), is_alone=queued.is_answered)
             return result if sitemap.broken is None else _broken(result, sitemap.broken), sitemap
         shingles = bool(not_found.shingles)
         facts = await self._reader.read(result, is_alone=queued.is_answered, shingles=shingles)
@@ -185,7 +186,10 @@ class Answers:
         )
 
     async def _sitemap(self, queued: Queued, result: Fetched, facts: SitemapFacts) -> Outcome:
-        self._record(queued, result, replace(self._header_facts(result), wall=facts.wall))
+        said = self._header_facts(result)
+        self._record(queued, result, replace(said, wall=facts.wall))
+        if not said.follow:
+            facts = replace(facts, sitemap=Sitemap(facts.sitemap.kind, notes=("NOFOLLOW", *facts.sitemap.notes)))
         if same_sitemap(queued.seen, facts.body_sha256):
             return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled

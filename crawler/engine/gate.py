@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 import msgspec
@@ -27,7 +27,6 @@ from crawler.engine.workbench import (
     LookUp,
     Ticket,
     Wait,
-    WaitForRoom,
     Workbench,
 )
 from crawler.errors import CrawlerError
@@ -184,7 +183,6 @@ class Gate:
         self._fetcher = side.fetcher
         self._lease = side.lease
         self._book = side.book
-        self._reader = side.reader
         self._lag = side.lag
         self._connections = side.connections
         self._memory = side.memory or BodyMemory()
@@ -192,13 +190,14 @@ class Gate:
         self.bench = bench
         self._log = log
         self._blocks = blocks or Blocks()
+        self._loop = asyncio.get_running_loop()
         self._closed = False
         self._idle: set[asyncio.Task[object]] = set()
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._orders_known_until = math.inf  # without an operator
-        self._read_orders: Callable[[], Awaitable[None]]  # set by :meth:`knows_orders`, with that time
+        self._orders_read = asyncio.Event()
 
     @property
     def look_ups(self) -> str:
@@ -221,9 +220,10 @@ class Gate:
         self.bench.hold(held, by)
         self._wake(self._clock.now())
 
-    def knows_orders(self, until: float, read_more: Callable[[], Awaitable[None]]) -> None:
-        """All orders that bind requests before ``until`` (epoch seconds) hold now. ``read_more`` reads later ones."""
-        self._orders_known_until, self._read_orders = until, read_more
+    def knows_orders(self, until: float) -> None:
+        """All orders that bind requests before ``until`` (epoch seconds) hold now. To be called again before then."""
+        self._orders_known_until = until
+        self._orders_read.set()
 
     async def wait_while_open(self, waiting: Awaitable[T]) -> T:
         """Wait for something. When the gate closes, the task that waits is cancelled."""
@@ -231,7 +231,7 @@ class Gate:
             if asyncio.iscoroutine(waiting):
                 waiting.close()
             raise asyncio.CancelledError
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._idle.add(task)
         try:
@@ -360,24 +360,24 @@ class Gate:
 
         It is empty if the host has none, and ``None`` if the operator has chosen it. Raises :class:`GivenBack`.
         """
+        book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
         while True:
-            book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
-            address = "" if book is None else book.cached(ticket.host)
             now = self._clock.now()
+            if now > self._orders_known_until:
+                self._orders_read.clear()
+                await self.wait_while_open(self._orders_read.wait())
+                continue
+            if not self._lease.covers_request():
+                await self.wait_while_open(self._lease.renewed())
+                continue
+            address = "" if book is None else book.cached(ticket.host)
             reply = self.bench.ask(ticket, now, address)
             self._wake(now)
             match reply:
                 case Go():
-                    knows_orders = now <= self._orders_known_until
-                    if knows_orders and self._lease.covers_request():
-                        return None if book is None else ticket.target
-                    self.bench.put_back(ticket, now)
-                    self._wake(now)
-                    await self.wait_while_open(self._lease.renewed() if knows_orders else self._read_orders())
+                    return None if book is None else ticket.target
                 case Wait(until):
                     await self._wait(ticket, until)
-                case WaitForRoom():
-                    await self.wait_while_open(self._reader.room(ticket.domain))
                 case LookUp():
                     assert book is not None, "it does not know the host"
                     await self._look_up(book, ticket)
@@ -391,7 +391,7 @@ class Gate:
         if until < math.inf:
             await self.wait_until(until)
             return
-        waiter = ticket.waiter = asyncio.get_running_loop().create_future()
+        waiter = ticket.waiter = self._loop.create_future()
         try:
             await self.wait_while_open(waiter)
         finally:
@@ -427,9 +427,7 @@ class Gate:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = next_at
-        self._timer = (
-            None if next_at == math.inf else asyncio.get_running_loop().call_later(next_at - now, self._wake_in_time)
-        )
+        self._timer = None if next_at == math.inf else self._loop.call_later(next_at - now, self._wake_in_time)
 
     def _wake_in_time(self) -> None:
         self._timer, self._timer_at = None, math.inf  # the loop may call this a little early: it is set again then

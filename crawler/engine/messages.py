@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import struct
-from typing import IO, Protocol
+from functools import cache
+from typing import IO, Any, ClassVar, Generic, Protocol, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
+
+from crawler.errors import Fault
 
 _LENGTH = struct.Struct(">Q")
 _ENCODER = msgspec.msgpack.Encoder()
+
+T = TypeVar("T")
 
 #: The longest message that the crawler accepts from a process that has read bytes of a stranger, in bytes.
 MAX_ANSWER_BYTES = 64 << 20
@@ -16,6 +22,64 @@ MAX_ANSWER_BYTES = 64 << 20
 
 class MessageTooLong(Exception):
     """The other side has announced a message that is longer than it may send."""
+
+
+class Question(msgspec.Struct, Generic[T], frozen=True, array_like=True):
+    """A document that a parser process is to read, and the facts that its reading needs. ``T`` is the answer.
+
+    ``url`` is the address of the document, or of its site. The system ends a process that takes more than ``max_cpu_s``
+    of processor time for the document. A question of each kind is a class with its tag.
+    """
+
+    max_cpu_s: float
+    url: str
+    body: bytes
+
+    #: Whether the time of the reading says something about the other documents of the domain.
+    judges_domain: ClassVar[bool] = True
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the document is read as a slow one at once."""
+        return False
+
+    def prepare(self) -> None:
+        """In the parser process: load what :meth:`read` needs, before the time of the document begins."""
+
+    def read(self) -> T:
+        """In the parser process: the answer. Raises :class:`MemoryError` if the process runs out of memory."""
+        raise NotImplementedError
+
+    def unread(self, why: str) -> T:
+        """The answer about a document that exceeds the limits, or that no process survives; ``why`` is a clause."""
+        raise NotImplementedError
+
+    def fault(self, bug: str) -> Exception:
+        """The exception for a bug of the crawler that the document brought to light."""
+        return Fault(bug)
+
+    @classmethod
+    def answers(cls) -> Any:
+        """The type of the answers: ``T``, unless a kind says otherwise."""
+        return get_args(vars(cls)["__orig_bases__"][0])[0]
+
+    def packed(self, max_cpu_s: float) -> tuple[bytes, bytes]:
+        """The question with another limit of processor time, as two messages. The second is its body, not copied."""
+        return _ENCODER.encode(replace(self, max_cpu_s=max_cpu_s, body=b"")), self.body
+
+    def unpack(self, message: bytes) -> T | str:
+        """The answer in a message, or the description of a bug. Raises :class:`msgspec.DecodeError` if neither.
+
+        Answers come from a process that has read the bytes of a stranger, so the codec builds nothing but the classes
+        of the answers, and checks the type of each value.
+        """
+        answer: T | str = _decoder(type(self)).decode(message)
+        return answer
+
+
+@cache
+def _decoder(kind: type[Question[Any]]) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind.answers() | str)
 
 
 def pack_answer(answer: object) -> bytes:

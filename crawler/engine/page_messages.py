@@ -1,16 +1,18 @@
-"""The messages between the crawler and a parser process about one page, and the limits on one page.
-
-Answers come from a process that has read the bytes of a stranger, so their codec builds nothing but the classes named
-here, and checks the type of each value.
-"""
+"""The question to a parser process about one page, and the limits on one page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from crawler.model import Headers, PageFacts
+from crawler.engine.messages import Question
+from crawler.fetch.decoding import decode_gzip
+from crawler.gunzip import gunzip
+from crawler.model import Headers, PageFacts, Reading
+from crawler.page.headers import unread_page
+from crawler.reasons import RequestError
 
 #: Processor time that one page may take, in seconds. An ordinary page of 1 MB takes 0.05.
 MAX_CPU_S = 0.7
@@ -23,27 +25,44 @@ MAX_MEMORY_BYTES = 256 << 20
 OUT_OF_MEMORY = 12
 
 
-class Question(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """A document to be read, and the facts that its reading needs. ``now`` is in epoch seconds.
+class PageQuestion(Question[PageFacts], frozen=True, tag=True):
+    """A fetched document, with the body as it was received. ``now`` is in epoch seconds."""
 
-    The system ends a process that takes more than ``max_cpu_s`` of processor time for the document.
-    """
-
-    max_cpu_s: float
     is_html: bool
     is_pdf: bool
     is_gzipped: bool
     resources: bool
     charset: str | None  # of the Content-Type header
-    url: str
     headers: Headers
     token: str
     reading: str
     now: float
-    body: bytes  # in gzip if ``is_gzipped``; one member, unless ``unchecked`` bounds the decoded body
-    unchecked: int | None = None
+    unchecked: int | None = None  # the body is one member of gzip, unless this bounds the decoded body
     shingles: bool = False
 
+    def read(self) -> PageFacts:
+        """The facts of the document."""
+        from crawler.engine.page_reading import read_document  # only a parser process reads pages
 
-#: The answer in a message: the facts, or a bug. Raises :class:`msgspec.DecodeError` if there is none.
-unpack_answer: Callable[[bytes], PageFacts | str] = msgspec.msgpack.Decoder(PageFacts | str).decode
+        return read_document(self)
+
+    def unread(self, why: str) -> PageFacts:
+        """An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note."""
+        known = unread_page(why, **self.about)
+        decoded = self.decoded()
+        if isinstance(decoded, RequestError):
+            return replace(known, broken=decoded)
+        body, is_one_gzip = decoded
+        return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body), is_one_gzip=is_one_gzip)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the readers of any document need to know of it."""
+        reading = Reading(self.reading)
+        return {"url": self.url, "headers": self.headers, "token": self.token, "reading": reading, "now": self.now}
+
+    def decoded(self) -> tuple[bytes, bool] | RequestError:
+        """The body without its content coding, and whether it was one member of gzip; or why it cannot be decoded."""
+        if self.unchecked is not None:
+            return decode_gzip(self.body, self.unchecked)
+        return gunzip(self.body) if self.is_gzipped else self.body, True

@@ -17,46 +17,20 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum, auto
-from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
-from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Unpacker, framed
-from crawler.engine.page_messages import (
-    FAST_CPU_S,
-    MAX_CPU_S,
-    MAX_MEMORY_BYTES,
-    OUT_OF_MEMORY,
-    Question,
-    unpack_answer,
-)
-from crawler.engine.parser_messages import AnyQuestion, pack_question
-from crawler.engine.parser_queue import Document, ParserQueue, State
-from crawler.engine.robots_messages import RobotsQuestion
-from crawler.engine.robots_reading import unpack_rules
+from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Question, T, Unpacker, framed
+from crawler.engine.page_messages import FAST_CPU_S, MAX_CPU_S, MAX_MEMORY_BYTES, OUT_OF_MEMORY, PageQuestion
+from crawler.engine.parser_queue import Document, Kind, ParserQueue, State
 from crawler.engine.sandbox import environment
-from crawler.engine.sitemap_messages import (
-    LARGE_BYTES,
-    SitemapFacts,
-    SitemapQuestion,
-    question_about_sitemap,
-    unpack_sitemap,
-    unread_sitemap,
-)
-from crawler.engine.text_messages import ContentQuestion, TextQuestion, TextUnread, unpack_content, unpack_text
-from crawler.errors import CrawlerError, Fault
-from crawler.fetch.decoding import decode_gzip
+from crawler.errors import CrawlerError
 from crawler.model import Fetched, Headers, PageFacts, Reading
-from crawler.page.headers import HTML_TYPES, PDF, unread_page
-from crawler.page.texts import Content, MainText
-from crawler.reasons import RequestError
-from crawler.robots.readings import SiteRules, unread_rules
+from crawler.page.headers import HTML_TYPES, PDF
 from crawler.shortages import SYSTEM_IS_FULL
 from crawler.url import host_of, registered_domain
 
@@ -67,10 +41,6 @@ _MOST_PARSERS = 4
 # been sent cannot be passed.
 _DOCUMENTS_AHEAD = 8
 _OCTETS_AHEAD = 1 << 18
-
-# This many of the domains that wait for room are looked at whenever a document has been answered, and this often.
-_WOKEN_AT_ONCE = 4
-_WAKE_AGAIN_S = 0.02
 
 # The process for slow documents has this niceness. Beside an ordinary process it then gets a quarter of a processor.
 _NICENESS = 5
@@ -94,23 +64,11 @@ class ParserFailed(CrawlerError):
     """No parser process can be started on this machine."""
 
 
-class RobotsReader(Protocol):
-    """The part of the pool that reads large robots.txt files."""
-
-    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
-        """The rules of a file. A file that is too costly to read closes its site."""
-        ...
-
-
-class PageReader(RobotsReader, Protocol):
+class PageReader(Protocol):
     """The part of the pool that the engine uses."""
 
     def has_room(self, domain: str) -> bool:
         """Whether a further page of a registered domain should be requested, by what waits to be read."""
-        ...
-
-    async def room(self, domain: str) -> None:
-        """Wait until :meth:`has_room` is true, or was a moment ago."""
         ...
 
     async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
@@ -120,8 +78,8 @@ class PageReader(RobotsReader, Protocol):
         """
         ...
 
-    async def read_sitemap(self, document: Fetched, *, is_alone: bool = False) -> SitemapFacts:
-        """Read a fetched sitemap. One that is too costly to read has no entries."""
+    async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
+        """The answer to a question about any other document, which may be that it is too costly to read."""
         ...
 
 
@@ -149,10 +107,6 @@ def default_parsers(workers: int) -> int:
 
 class _Unread(NamedTuple):
     why: str
-
-
-#: Text is the description of a bug that the document brought to light.
-Answer = PageFacts | SiteRules | SitemapFacts | MainText | Content | str | _Unread | None
 
 
 class ParserPool:
@@ -184,10 +138,8 @@ class ParserPool:
         self._confined_by = ""  # what confines the processes, when one was ready
         self._queue = ParserQueue[_Document]()
         #: The memory for the large bodies of answers until they have been read here.
-        self.memory = BodyMemory(self._queue.is_fast)
+        self.memory = BodyMemory(lambda domain: self._queue.kind(domain) is Kind.PROVEN)
         self._unanswered: set[_Document] = set()
-        self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it, the longest first
-        self._wake_timer: asyncio.TimerHandle | None = None  # set while domains wait for room
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -220,65 +172,24 @@ class ParserPool:
         Raises :class:`Fault` for a bug of the crawler that the document brought to light, :class:`ParserFailed` if no
         process can be started, and :class:`asyncio.CancelledError` if the pool is closed.
         """
-        options = options or self._options
-        answer = await self._ask(question_about(document, options, shingles=shingles), is_alone=is_alone)
-        if isinstance(answer, _Unread):
-            return await asyncio.to_thread(_unread, document, answer.why, options)
-        if not isinstance(answer, PageFacts):
-            raise Fault(str(answer))
-        return answer
+        question = question_about(document, options or self._options, shingles=shingles)
+        return await self.ask(question, is_alone=is_alone)
 
-    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
-        """The rules of a robots.txt, which is read as a slow document. One that exceeds the limits closes its site.
+    async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
+        """The answer to a question about a document. One that exceeds the limits is answered as unread.
 
-        Raises as :meth:`read`.
+        Raises as :meth:`read`; the question may have other exceptions for an unread document, and for a bug.
         """
-        answer = await self._ask(question, is_alone=True)
+        answer = await self._answer(question, is_alone=is_alone or question.is_slow)
         if isinstance(answer, _Unread):
-            return unread_rules(Reading(question.reading), answer.why)
-        if not isinstance(answer, SiteRules):
-            raise Fault(str(answer))
-        return answer
-
-    async def read_sitemap(self, document: Fetched, *, is_alone: bool = False) -> SitemapFacts:
-        """The contents of a fetched sitemap; a large one is read as a slow document. Raises as :meth:`read`."""
-        question = question_about_sitemap(document, is_html=document.content_type in HTML_TYPES)
-        answer = await self._ask(question, is_alone=is_alone or len(question.body) > LARGE_BYTES)
-        if isinstance(answer, _Unread):
-            return await asyncio.to_thread(unread_sitemap, question, answer.why)
-        if not isinstance(answer, SitemapFacts):
-            raise Fault(str(answer))
-        return answer
-
-    async def read_text(self, question: TextQuestion) -> MainText:
-        """The text of a stored document.
-
-        Raises :class:`TextUnread` for a document that exceeds the limits or brings a bug to light, and otherwise as
-        :meth:`read`.
-        """
-        answer = await self._text(question)
-        assert isinstance(answer, MainText)
-        return answer
-
-    async def read_content(self, question: ContentQuestion) -> Content | None:
-        """The content of a stored document; ``None`` without the libraries for it. Raises as :meth:`read_text`."""
-        answer = await self._text(question)
-        assert answer is None or isinstance(answer, Content)
-        return answer
-
-    async def _text(self, question: TextQuestion) -> Answer:
-        answer = await self._ask(question, is_alone=False)
-        if isinstance(answer, _Unread):
-            raise TextUnread(answer.why)
+            return await asyncio.to_thread(question.unread, answer.why)
         if isinstance(answer, str):
-            raise TextUnread(f"a bug in the crawler ({answer})")
-        return answer
+            raise question.fault(answer)
+        return cast("T", answer)
 
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
-        if self._wake_timer is not None:
-            self._wake_timer.cancel()
         starts = tuple(self._starts.values())
         for start in starts:
             start.cancel()
@@ -292,27 +203,25 @@ class ParserPool:
 
     # --- documents ----------------------------------------------------------------------------
 
-    async def _ask(self, question: AnyQuestion, *, is_alone: bool) -> Answer:
+    async def _answer(self, question: Question[Any], *, is_alone: bool) -> object:
         if self._is_closed:
             raise asyncio.CancelledError
         document = _Document(
             domain=registered_domain(host_of(question.url)),
             octets=len(question.body),
             is_alone=is_alone,
-            says_nothing=isinstance(question, RobotsQuestion | SitemapQuestion),
+            says_nothing=not question.judges_domain,
             question=question,
             answer=asyncio.get_running_loop().create_future(),
         )
         self._queue.enter(document)
         self._unanswered.add(document)
-        self._note_room()
         self._send_waiting()
         try:
             return await document.answer
         finally:
             self._unanswered.remove(document)
             self._queue.leave(document, is_fast=document.is_fast, took_s=document.took_s)
-            self._note_room()
 
     def _send_waiting(self) -> None:
         """Send waiting documents to the processes that may take them; start a process if none may."""
@@ -325,43 +234,9 @@ class ParserPool:
                 self._queue.dequeue(document)
                 min(free, key=_Parser.load).send(document)
 
-    # --- room ---------------------------------------------------------------------------------
-
     def has_room(self, domain: str) -> bool:
         """See :class:`PageReader`."""
         return self._queue.has_room(domain) and self.memory.has_room(domain)
-
-    async def room(self, domain: str) -> None:
-        """See :class:`PageReader`."""
-        if not self.has_room(domain):
-            event = self._without_room.setdefault(domain, asyncio.Event())
-            self._set_wake_timer()  # bodies that wait for memory may go without a document
-            await event.wait()
-
-    def _note_room(self) -> None:
-        """Wake a few of the domains that wait for room, if they have it, those first that have waited longest.
-
-        Thousands may wait, and a document that has been answered makes room for one. If all woke, nearly all would find
-        no room, each time. Those that are woken may bring no document, so others are looked at soon afterwards, too.
-        """
-        if not self._without_room:
-            return
-        for _ in range(min(_WOKEN_AT_ONCE, len(self._without_room))):
-            domain = next(iter(self._without_room))
-            event = self._without_room.pop(domain)
-            if self.has_room(domain):
-                event.set()
-            else:
-                self._without_room[domain] = event  # behind all others
-        self._set_wake_timer()
-
-    def _set_wake_timer(self) -> None:
-        if self._without_room and self._wake_timer is None and not self._is_closed:
-            self._wake_timer = asyncio.get_running_loop().call_later(_WAKE_AGAIN_S, self._wake_again)
-
-    def _wake_again(self) -> None:
-        self._wake_timer = None
-        self._note_room()
 
     # --- processes ----------------------------------------------------------------------------
 
@@ -433,7 +308,6 @@ class ParserPool:
         if not is_too_slow and not self._is_closed:
             operator_log.parser_ended(parser.why_ended(), unread=is_unread)
         parser.documents.clear()  # its transport refers to it, so it is freed by the garbage collector alone
-        self._note_room()
         if not self._is_closed:
             self._send_waiting()
 
@@ -442,8 +316,8 @@ class ParserPool:
 class _Document(Document):
     """A document on its way to an answer."""
 
-    question: AnyQuestion
-    answer: asyncio.Future[Answer]
+    question: Question[Any]
+    answer: asyncio.Future[object]
     deaths_alone: int = 0  # of processes that were reading the document alone, and exceeded no limit
     sent_at: float = 0.0  # by the clock of the event loop
     took_s: float | None = None  # to read it
@@ -458,30 +332,9 @@ class _Document(Document):
         """The document was read. Raises :class:`msgspec.DecodeError` if the message is no answer."""
         if self.answer.done():
             return  # its reader was cancelled
-        self.answer.set_result(self._unpacked(message))
+        self.answer.set_result(self.question.unpack(message))
         self.took_s = took_s
         self.is_fast = not self.is_apart or took_s < FAST_CPU_S
-
-    def _unpacked(self, message: bytes) -> Answer:
-        match self.question:
-            case RobotsQuestion():
-                return unpack_rules(message)
-            case SitemapQuestion():
-                return unpack_sitemap(message)
-            case ContentQuestion():
-                return unpack_content(message)
-            case TextQuestion():
-                return unpack_text(message)
-            case Question():
-                return unpack_answer(message)
-
-
-class Stage(Enum):
-    """The stage of a parser process."""
-
-    STARTING = auto()
-    READY = auto()
-    ENDED = auto()
 
 
 class _Parser(asyncio.SubprocessProtocol):
@@ -493,7 +346,7 @@ class _Parser(asyncio.SubprocessProtocol):
     def __init__(self, on_answers: Callable[[], None], *, is_apart: bool) -> None:
         loop = asyncio.get_running_loop()
         self.is_apart = is_apart
-        self.stage = Stage.STARTING
+        self.is_over = False  # the process has ended, is ending, or is to be ended: it is sent nothing more
         self.ready: asyncio.Future[str] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.documents: deque[_Document] = deque()  # sent and not answered, in order
@@ -520,7 +373,7 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def accepts(self, document: _Document) -> bool:
         """Whether a document may be sent, behind those sent before."""
-        if self.stage is not Stage.READY or self.is_cut_off():
+        if self.is_over or not self.ready.done() or self.is_cut_off():
             return False
         if not self.documents:
             return True
@@ -540,7 +393,7 @@ class _Parser(asyncio.SubprocessProtocol):
         document.sent_at = asyncio.get_running_loop().time()
         self.documents.append(document)
         self._octets += document.octets
-        self._stdin.writelines(framed(*pack_question(document.question, document.max_cpu_s)))
+        self._stdin.writelines(framed(*document.question.packed(document.max_cpu_s)))
 
     def kill(self) -> None:
         """End the process at once."""
@@ -583,8 +436,7 @@ class _Parser(asyncio.SubprocessProtocol):
             return
         try:
             messages = self._unpacker.feed(data)
-            if messages and self.stage is Stage.STARTING:
-                self.stage = Stage.READY
+            if messages and not self.ready.done():
                 self._progress += 1
                 self.ready.set_result(messages.pop(0).decode(errors="replace"))
             for message in messages:
@@ -607,21 +459,21 @@ class _Parser(asyncio.SubprocessProtocol):
     def _distrust(self, why: str) -> None:
         """A page may have taken the process over."""
         self._is_trusted, self._killed_because = False, why
-        self.stage = Stage.ENDED
+        self.is_over = True
         self.kill()
 
     def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
         """The process has closed its input or output. Most likely it is ending: it is sent nothing more."""
-        self.stage = Stage.ENDED
+        self.is_over = True
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.stage = Stage.ENDED
+        self.is_over = True
         self._timer.cancel()
         self.ended.set_result(None)
 
     def _check(self, progress: int, checks: int) -> None:
         """Kill the process if it has owed an answer for several checks in a row."""
-        owes = bool(self.documents) or self.stage is not Stage.READY
+        owes = bool(self.documents) or self.is_over or not self.ready.done()
         checks = checks + 1 if owes and self._progress == progress else 0
         if checks > _CHECKS_WITHOUT_PROGRESS:
             self._killed_because = f"the parser did not answer within {_CHECK_EVERY_S * _CHECKS_WITHOUT_PROGRESS:g} s"
@@ -629,12 +481,12 @@ class _Parser(asyncio.SubprocessProtocol):
         self._timer = asyncio.get_running_loop().call_later(_CHECK_EVERY_S, self._check, self._progress, checks)
 
 
-def question_about(document: Fetched, options: ReadingOptions, *, shingles: bool = False) -> Question:
+def question_about(document: Fetched, options: ReadingOptions, *, shingles: bool = False) -> PageQuestion:
     """The question to a parser process about a fetched document, with the body as it was received."""
     token, reading, resources = options
     body = document.gzipped if document.plain is None else document.plain
     assert body is not None
-    return Question(
+    return PageQuestion(
         max_cpu_s=MAX_CPU_S,
         is_html=document.content_type in HTML_TYPES,
         is_pdf=document.content_type == PDF,
@@ -650,21 +502,6 @@ def question_about(document: Fetched, options: ReadingOptions, *, shingles: bool
         unchecked=document.unchecked,
         shingles=shingles,
     )
-
-
-def _unread(document: Fetched, why: str, options: ReadingOptions) -> PageFacts:
-    token, reading, _ = options
-    known = unread_page(
-        why, url=document.url, headers=document.headers, token=token, reading=reading, now=document.finished_at
-    )
-    if document.unchecked is None or document.gzipped is None:
-        body, is_one_gzip = document.body, True
-    else:
-        decoded = decode_gzip(document.gzipped, document.unchecked)
-        if isinstance(decoded, RequestError):
-            return replace(known, broken=decoded)
-        body, is_one_gzip = decoded
-    return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body), is_one_gzip=is_one_gzip)
 
 
 class BlockingReader:
@@ -688,9 +525,9 @@ class BlockingReader:
         page = Fetched(url, now, now, headers, content_type="text/html", charset=charset, plain=body)
         return self._runner.run(self._pool.read(page, ReadingOptions(token, reading)))
 
-    def read_robots(self, question: RobotsQuestion) -> SiteRules:
-        """As :meth:`ParserPool.read_robots`."""
-        return self._runner.run(self._pool.read_robots(question))
+    def ask(self, question: Question[T]) -> T:
+        """As :meth:`ParserPool.ask`."""
+        return self._runner.run(self._pool.ask(question))
 
 
 async def _new_pool() -> ParserPool:

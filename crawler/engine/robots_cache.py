@@ -19,7 +19,7 @@ from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import FetchPermit, Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
-from crawler.engine.parser_pool import RobotsReader
+from crawler.engine.parser_pool import PageReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
 from crawler.engine.rules_cache import RulesCache
@@ -97,7 +97,7 @@ class RobotsCache:
         store: Store,
         clock: Clock,
         outbox: Outbox,
-        reader: RobotsReader,
+        reader: PageReader,
         progress: Progress,
         offers: SiteOffers | None = None,
     ) -> None:

@@ -1,19 +1,13 @@
-"""Reads a robots.txt for a :class:`~crawler.engine.robots_messages.RobotsQuestion`, and packs its rules."""
+"""Reads a robots.txt for a :class:`~crawler.engine.robots_messages.RobotsQuestion`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import msgspec
-
-from crawler.engine.messages import MAX_ANSWER_BYTES
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.model import Reading
-from crawler.robots.paths import draft_form, rfc_form, rfc_query_form, rfc_written_form
-from crawler.robots.readings import SiteRules, read, unread_rules
+from crawler.robots.readings import SiteRules, read
 from crawler.robots.rules import Rules
 from crawler.robots.text import SMALL_BYTES, Line, parse
 from crawler.url import host_matches
@@ -21,10 +15,6 @@ from crawler.url import host_matches
 #: The rules of one file that the crawler keeps (:attr:`crawler.robots.readings.SiteRules.size`). The longest of 4,231
 #: files of real sites has 31,853 lines, so some 64,000 rules.
 MAX_RULES = 250_000
-#: The functions that rules refer to. A message has their names.
-_FORMS: dict[str, Callable[[str], str | None]] = {
-    form.__name__: form for form in (draft_form, rfc_form, rfc_query_form, rfc_written_form)
-}
 
 
 def knows_host(patterns: tuple[str, ...], host: str) -> bool:
@@ -48,52 +38,26 @@ def read_robots(question: RobotsQuestion) -> SiteRules:
 def read_robots_alone(question: RobotsQuestion) -> SiteRules:
     """The rules of a file for a command that explains it: a large file is read in a parser process, within its limits.
 
-    It blocks. Raises as :meth:`crawler.engine.parser_pool.ParserPool.read`.
+    It blocks. Raises as :meth:`crawler.engine.parser_pool.ParserPool.ask`.
     """
     if len(question.body) <= SMALL_BYTES:
         return read_robots(question)
     from crawler.engine.parser_pool import BlockingReader  # a small file needs no process
 
     with BlockingReader() as reader:
-        return reader.read_robots(question)
+        return reader.ask(question)
 
 
-def pack_rules(answer: SiteRules | str) -> bytes:
-    """The rules of a file, or the description of a bug that it brought to light, as one message.
+def read_bounded(question: RobotsQuestion) -> SiteRules:
+    """The rules of a file as a message can hold them; those of a closed site if they are more than :data:`MAX_RULES`.
 
-    If the rules are more than :data:`MAX_RULES`, or their message too long, the message has those of a closed site.
+    Lines have the text that is shown alone. Written lines may hold octets that no message can hold.
     """
-    if isinstance(answer, str):
-        return _ENCODER.encode(answer)
-    if answer.size > MAX_RULES:
-        return _ENCODER.encode(unread_rules(answer.reading, f"more than {MAX_RULES:,} rules"))
-    message = _ENCODER.encode(replace(answer, rule_sets=tuple(map(_shown, answer.rule_sets))))
-    if len(message) > MAX_ANSWER_BYTES:
-        return _ENCODER.encode(unread_rules(answer.reading, f"rules of more than {MAX_ANSWER_BYTES >> 20} MB"))
-    return message
-
-
-def unpack_rules(message: bytes) -> SiteRules | str:
-    """The answer in a message. Raises :class:`msgspec.DecodeError` if there is none."""
-    return _DECODER.decode(message)
+    rules = read_robots(question)
+    if rules.size > MAX_RULES:
+        return question.unread(f"more than {MAX_RULES:,} rules")
+    return replace(rules, rule_sets=tuple(map(_shown, rules.rule_sets)))
 
 
 def _shown(part: Rules) -> Rules:
-    """The part with its lines as they are shown. Written lines may hold octets that no message can hold."""
     return replace(part, lines=tuple(Line(line.number, line.field, "", line.shown) for line in part.lines))
-
-
-def _name_of(form: Any) -> str:
-    if form not in _FORMS.values():
-        raise TypeError(f"no part of rules: {form!r}")
-    return str(form.__name__)
-
-
-def _form_named(expected: object, name: object) -> Callable[[str], str | None]:
-    if not isinstance(name, str) or name not in _FORMS:
-        raise msgspec.ValidationError("no part of rules")
-    return _FORMS[name]
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_name_of)
-_DECODER: msgspec.msgpack.Decoder[SiteRules | str] = msgspec.msgpack.Decoder(SiteRules | str, dec_hook=_form_named)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.main_sites import MainSites
-from crawler.engine.parser_pool import RobotsReader
+from crawler.engine.parser_pool import PageReader
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.engine.robots_reading import read_robots
 from crawler.model import RobotsAction, RobotsCopy
@@ -41,7 +41,7 @@ class RulesCache:
         gate: Gate,
         store: Store,
         main_sites: MainSites,
-        reader: RobotsReader,
+        reader: PageReader,
     ) -> None:
         self._policy = policy
         self._gate = gate
@@ -73,7 +73,7 @@ class RulesCache:
             if key in self._rules:  # another task read it meanwhile
                 return self._rules[key][0]
             text = await self._store.robots_text(copy.sha256) if copy.body is None else copy.body
-            rules = await self._reader.read_robots(self._question(site, text, ignored))
+            rules = await self._reader.ask(self._question(site, text, ignored))
         if key not in self._rules:
             self._keep(key, rules, 0 if rules.unread else len(text))
         return rules
@@ -115,12 +115,12 @@ class RulesCache:
         return RobotsQuestion(
             MAX_CPU_S,
             f"{site}{ROBOTS_PATH}",
+            text,
             site,
             policy.token,
             policy.settings.reading.value,
             policy.known_hosts,
             ignored,
             policy.settings.max_bytes,
-            text,
             policy.settings.policy_tokens,
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
+from typing import Any, NoReturn
 
-import msgspec
-
+from crawler.engine.messages import Question, T
 from crawler.page.texts import Content, MainText
 
 #: Processor time that the text of one document may take, and its content, in seconds. Nearly all take less than 0.02.
@@ -17,45 +16,45 @@ class TextUnread(Exception):
     """The text or the content of a document was not read; the message is the reason."""
 
 
-class TextQuestion(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """A stored document whose text is to be read. ``url`` is the address of the document, or of its site."""
+class _TextQuestion(Question[T], frozen=True):
+    """A stored document to be read."""
 
-    max_cpu_s: float
-    url: str
     charset: str | None
     content_type: str
-    body: bytes
+
+    def prepare(self) -> None:
+        """Load the libraries, which takes longer than to read one document."""
+        _load(type(self), self.content_type)
+
+    def unread(self, why: str) -> NoReturn:
+        """Raises :class:`TextUnread`."""
+        raise TextUnread(why)
+
+    def fault(self, bug: str) -> Exception:
+        """A document that brings a bug to light is unread."""
+        return TextUnread(f"a bug in the crawler ({bug})")
 
 
-class ContentQuestion(TextQuestion, frozen=True, array_like=True, tag=True):
+class TextQuestion(_TextQuestion[MainText], frozen=True, tag=True):
+    """A stored document whose text is to be read."""
+
+    def read(self) -> MainText:
+        """The text of the document."""
+        from crawler.page.main_text import main_text  # only a process that reads a text loads its parsers
+
+        return main_text(self.body, self.charset, self.content_type)
+
+
+class ContentQuestion(_TextQuestion[Content | None], frozen=True, tag=True):
     """A stored document whose content is to be read."""
 
+    def read(self) -> Content | None:
+        """The content of the document; ``None`` without the libraries that read it."""
+        from crawler.page.content import content_of  # as above
 
-#: The text in a message, or the description of a bug. Raises :class:`msgspec.DecodeError` if neither.
-unpack_text: Callable[[bytes], MainText | str] = msgspec.msgpack.Decoder(MainText | str).decode
-#: The content in a message, as above; ``None`` without the libraries that read it.
-unpack_content: Callable[[bytes], Content | str | None] = msgspec.msgpack.Decoder(Content | str | None).decode
+        return content_of(self.body, self.charset, self.content_type)
 
 
 @cache
-def load_reader(kind: type[TextQuestion], content_type: str) -> None:
-    """Load the libraries that answer questions of a kind, which takes longer than to read one document."""
-    question = kind(MAX_CPU_S, "", None, content_type, b"")
-    if isinstance(question, ContentQuestion):
-        read_content(question)
-    else:
-        read_text(question)
-
-
-def read_text(question: TextQuestion) -> MainText:
-    """The text of a document. Raises :class:`MemoryError` if the parser runs out of memory."""
-    from crawler.page.main_text import main_text  # only a process that reads a text loads its parsers
-
-    return main_text(question.body, question.charset, question.content_type)
-
-
-def read_content(question: ContentQuestion) -> Content | None:
-    """The content of a document; ``None`` without the libraries. Raises :class:`MemoryError` as :func:`read_text`."""
-    from crawler.page.content import content_of  # as above
-
-    return content_of(question.body, question.charset, question.content_type)
+def _load(kind: type[_TextQuestion[Any]], content_type: str) -> None:
+    kind(MAX_CPU_S, "", b"", None, content_type).read()

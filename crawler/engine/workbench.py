@@ -19,7 +19,7 @@ from enum import Enum, IntEnum, auto
 from functools import lru_cache
 from heapq import heappop, heappush
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from itertools import count
+from itertools import count, islice
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -34,6 +34,9 @@ from crawler.url import registered_domain
 #: ends at a quarter of all slots.
 _FREE_PER_HELD = 3
 _MOST_WAITING = 16  # requests of one domain
+#: This many of the domains that wait for room are looked at whenever an answer has been read, and this often: room may
+#: also come without one.
+_LOOKED_AT_ONCE, _LOOK_AGAIN_S = 4, 0.02
 
 #: A domain is slow if a request has held a slot for longer than this: for ``_SLOW_FOR`` times that request's duration.
 _SLOW_AFTER_S = 5.0
@@ -110,10 +113,6 @@ class Wait(msgspec.Struct, frozen=True):
     until: float = math.inf
 
 
-class WaitForRoom(msgspec.Struct, frozen=True):
-    """Ask again when there is room for another answer of the domain."""
-
-
 class LookUp(msgspec.Struct, frozen=True):
     """Look the host up, for :data:`LOOK_UP_S` at most, and say so to :meth:`Workbench.looked_up`."""
 
@@ -125,7 +124,7 @@ class GiveBack(msgspec.Struct, frozen=True):
     why: WaitReason
 
 
-Reply = Go | Wait | WaitForRoom | LookUp | GiveBack
+Reply = Go | Wait | LookUp | GiveBack
 _GO, _WAIT = Go(), Wait()
 
 
@@ -283,8 +282,7 @@ class _Domain(_Limiter, eq=False):
     charged_until: float = 0.0  # no request before: answers took much of the event loop; in seconds since the epoch
     held: int = 0  # slots
     turn: int = 0  # while it waits: domains with lower numbers are served first
-    is_candidate: bool = False  # it is in the heap of its kind
-    parked_at: tuple[int, int] | None = None  # it waits for more free slots: its kind, and its requests in flight
+    ready_at: tuple[int, int] | None = None  # its heap in Shares, by kind and number of requests in flight
     by_address: dict[Address | None, deque[Ticket]] = msgspec.field(default_factory=dict)  # in the order of their turns
 
     def is_idle(self, now: float) -> bool:
@@ -300,24 +298,25 @@ class _Domain(_Limiter, eq=False):
 class Shares:
     """A number of slots, shared by registered domain. A slot is acquired together with a place at an address.
 
-    A domain that waits is in one of three structures, and each event touches only those that it may serve. *Candidates*
-    may be served as far as is known: a heap by turn for each kind. *Parked* domains need more free slots, so many as
-    the number of their requests in flight says. All others wait for an address, or between two starts: the release of
-    a place, or a timer, makes them candidates. A candidate that cannot be served goes to one of the other two.
+    A domain that waits is in one of three structures, and each event touches only those that it may serve. *Ready*
+    domains may be served as far as is known: a heap by turn for each kind and number of requests in flight, because
+    these say how many slots must be free. Those *without room* for another answer are looked at when one has been read.
+    All others wait for an address, or between two starts: the release of a place, or a timer, makes them ready.
     """
 
-    def __init__(self, slots: int, pause_s: float = 0.0) -> None:
+    def __init__(self, slots: int, pause_s: float = 0.0, has_room: Callable[[str], bool] = lambda domain: True) -> None:
         self._free = slots
         self._held = [0] * len(_Kind)  # by kind
         self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # of a kind and those below it
         self._pause_s = pause_s / max(1, slots // (_FREE_PER_HELD + 1))
+        self._has_room = has_room
         self._domains: dict[str, _Domain] = {}  # those of late
-        self._candidates: tuple[list[tuple[int, int, _Domain]], ...] = ([], [], [], [])
-        self._parked: dict[tuple[int, int], dict[_Domain, None]] = {}  # by kind and the number of requests in flight
+        self._ready: dict[tuple[int, int], list[tuple[int, int, _Domain]]] = {}
+        self._without_room: dict[_Domain, None] = {}  # the one that has waited longest is first
+        self._look_at = math.inf  # when these are looked at next
         self._timers: list[tuple[float, int, _Limiter]] = []
         self._numbers = count()
         self._waiting = 0  # requests
-        self.next_at = math.inf  # when to call :meth:`serve` next, if nothing else happens before
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
     def acquire(self, ticket: Ticket, now: float) -> bool:
@@ -325,6 +324,8 @@ class Shares:
         domain, address = self.domain(ticket.domain, now), ticket.address
         is_behind = address is not None and address.is_behind_bookings(ticket, now)
         if is_behind or not self._has_share(domain) or not self._may_acquire(ticket, now):
+            return False
+        if not self._has_room(ticket.domain):
             return False
         self._grant(domain, ticket, now)
         return True
@@ -367,8 +368,8 @@ class Shares:
         ticket.waits_in = None
         self._waiting -= 1
         if not domain.by_address:
-            domain.is_candidate = False
-            self._unpark(domain)
+            domain.ready_at = None
+            self._without_room.pop(domain, None)
 
     def release(self, ticket: Ticket, now: float) -> None:
         """Give the slot of ``ticket`` back, and its place. They go to the next requests that may take them."""
@@ -414,22 +415,32 @@ class Shares:
 
     def end_reading(self, name: str, now: float) -> None:
         """An answer of the domain ``name`` has been read."""
+        self._look_for_room(now)
         self._end(self._domains[name], now)
+
+    @property
+    def next_at(self) -> float:
+        """When to call :meth:`serve` next, if nothing else happens before, in seconds since the epoch."""
+        return min(self._timers[0][0], self._look_at) if self._timers else self._look_at
 
     def serve(self, now: float) -> None:
         """Let all waiting requests take slots that may, and put them into :attr:`granted`."""
-        while self.next_at <= now:
+        while self._timers and self._timers[0][0] <= now:
             limiter = heappop(self._timers)[2]
-            self.next_at = self._timers[0][0] if self._timers else math.inf
             limiter.has_timer = False
             if isinstance(limiter, _Domain):
                 self._consider(limiter)
             else:
                 self._consider_waiting(limiter)
+        if self._look_at <= now:
+            self._look_for_room(now)
         while self._waiting and (domain := self._next_domain()) is not None:
-            if not self._has_share(domain):
-                domain.parked_at = domain.kind, domain.in_flight
-                self._parked.setdefault(domain.parked_at, {})[domain] = None
+            if not self._has_share(domain):  # more of it is in flight, or being read, than when it was ready
+                self._consider(domain)
+                continue
+            if not self._has_room(domain.name):
+                self._without_room[domain] = None
+                self._look_at = min(self._look_at, now + _LOOK_AGAIN_S)
                 continue
             ticket = next((line[0] for line in domain.by_address.values() if self._may_acquire(line[0], now)), None)
             if ticket is None:
@@ -509,65 +520,62 @@ class Shares:
         self._held[domain.kind] -= domain.held
         self._held[kind] += domain.held
         domain.kind = kind
-        domain.is_candidate = False  # in the heap of the other kind
         self._consider(domain)
 
     def _consider(self, domain: _Domain) -> None:
-        """The domain may be served, as far as is known."""
-        if domain.by_address and not domain.is_candidate:
-            self._unpark(domain)
-            domain.is_candidate = True
-            heappush(self._candidates[domain.kind], (domain.turn, next(self._numbers), domain))
+        """The domain may be served, as far as is known. One without room waits on until it is looked at."""
+        if not domain.by_address or domain in self._without_room:
+            return
+        known, place = domain.ready_at, (domain.kind, domain.in_flight)
+        if known is None or known[0] != domain.kind or known[1] > domain.in_flight:
+            domain.ready_at = place
+            heappush(self._ready.setdefault(place, []), (domain.turn, next(self._numbers), domain))
+
+    def _look_for_room(self, now: float) -> None:
+        """Consider a few of the domains without room, those first that have waited longest.
+
+        Thousands may wait, and an answer that has been read makes room for one.
+        """
+        for domain in list(islice(self._without_room, _LOOKED_AT_ONCE)):
+            del self._without_room[domain]
+            self._consider(domain)
+        self._look_at = now + _LOOK_AGAIN_S if self._without_room else math.inf
 
     def _consider_waiting(self, limiter: _Limiter) -> None:
         """Whoever waits for an address may be served: it has a place again, or its pause is over."""
         for ticket in limiter.queue:
             self._consider(self._domains[ticket.domain])
 
-    def _unpark(self, domain: _Domain) -> None:
-        if domain.parked_at is not None:
-            parked = self._parked[domain.parked_at]
-            del parked[domain]
-            if not parked:
-                del self._parked[domain.parked_at]
-            domain.parked_at = None
-
     def _next_domain(self) -> _Domain | None:
         """Remove the domain whose turn is first, of those that may be served as far as is known."""
-        first: _Domain | None = None
-        open_kinds = self._open_kinds
-        for kind in range(open_kinds):
-            heap = self._candidates[kind]
-            while heap and not _is_current(heap[0], kind):
-                heappop(heap)
-            if heap and (first is None or heap[0][0] < first.turn):
-                first = heap[0][2]
-        for (kind, in_flight), parked in self._parked.items():
-            if kind < open_kinds and in_flight < self._share:
-                domain = next(iter(parked))
-                first = domain if first is None or domain.turn < first.turn else first
-        if first is not None and first.is_candidate:
-            heappop(self._candidates[first.kind])
-            first.is_candidate = False
-        elif first is not None:
-            self._unpark(first)
-        return first
+        open_kinds, share = self._open_kinds, self._share
+        first: list[tuple[int, int, _Domain]] | None = None
+        for place, heap in self._ready.items():
+            if place[0] < open_kinds and place[1] < share:
+                while heap and not _is_current(heap[0], place):
+                    heappop(heap)
+                if heap and (first is None or heap[0] < first[0]):
+                    first = heap
+        if first is None:
+            return None
+        domain = heappop(first)[2]
+        domain.ready_at = None
+        return domain
 
     def _wake_when_over(self, limiter: _Limiter | None, now: float) -> None:
         """Consider the requests that wait for ``limiter`` when its pause is over."""
         if limiter is not None and limiter.next_at > now and not limiter.has_timer:
             limiter.has_timer = True
             heappush(self._timers, (limiter.next_at, next(self._numbers), limiter))
-            self.next_at = self._timers[0][0]
 
 
 def _limiters(domain: _Domain, address: Address | None) -> Iterable[_Limiter]:
     return (domain,) if address is None else (domain, address)
 
 
-def _is_current(entry: tuple[int, int, _Domain], kind: int) -> bool:
+def _is_current(entry: tuple[int, int, _Domain], place: tuple[int, int]) -> bool:
     turn, _, domain = entry
-    return domain.is_candidate and domain.turn == turn and domain.kind == kind
+    return domain.ready_at == place and domain.turn == turn
 
 
 L = TypeVar("L", bound=_Limiter | None)
@@ -618,7 +626,7 @@ class Workbench:
     5. Slow domains hold at most half of the slots, slow and new ones three quarters, and all that are not proven seven
        eighths.
     6. An address has at most ``per_address`` requests in flight, and if more than four groups share it, requests to it
-       start a pause apart.
+       start a pause apart. The workers of a command share both.
     7. Domains that wait take turns, and the requests of one domain to one address go in the order in which they came.
     8. A group whose request would wait behind too many others is given back with the time at which its turn is likely
        to come.
@@ -648,7 +656,7 @@ class Workbench:
         self._backlog_until = 0.0
         self.vain_claims = 0  # claims that were given back with neither a request nor the address of a host
         self.others_wait = False  # groups that are ready, and were when this process last claimed some
-        self._slots = Shares(slots, settings.delay_s)
+        self._slots = Shares(slots, settings.delay_s, has_room)
         self._look_ups = Shares(_LOOK_UPS)
         self._readings = _Limiter("readings", _READING_S)
         self._exempt = exempt_networks(settings)
@@ -656,7 +664,6 @@ class Workbench:
         self._groups: dict[str, _Group] = {}
         self._holds = set[Hold]()
         self._held_back: dict[Ticket, None] = {}
-        self._without_room: dict[str, set[Ticket]] = {}  # that wait for room for their answers, by domain
         self._woken: list[Ticket] = []
 
     # --- requests -----------------------------------------------------------------------------
@@ -675,14 +682,12 @@ class Workbench:
         looked up. The request goes to the address with which it began to wait for a slot, even if that is outdated
         when its turn comes: else requests behind a long queue would be looked up again and again.
 
-        The order: the pause, the hours, a hold, the charge of the domain, room for the answer, the look-up, a slot with
-        a place at the address.
+        The order: the pause, the hours, a hold, the charge of the domain, the look-up, a slot with a place at the
+        address and room for the answer.
         """
         group = self._groups[ticket.group]
         if ticket.waits_in is not None:
             return _WAIT
-        if self._without_room:
-            self._end_wait_for_room(ticket)
         other = self._before_the_slot(ticket, group, now)
         if other is not None:
             self.put_back(ticket, now)
@@ -713,20 +718,7 @@ class Workbench:
         if (until := self._slots.charged_until(group.domain)) > now:
             is_soon = until <= now + _SOON_S
             return Wait(until) if is_soon else self._give_back(group, until, WaitReason(WaitCode.LOOP, group.domain))
-        if self._has_room(group.domain):
-            return None
-        waiting = self._without_room.setdefault(group.domain, set())
-        if len(waiting) >= _MOST_WAITING:
-            turn_at = max(now + _SOON_S, self._slots.domain(group.domain, now).book(group.domain, now))
-            return self._give_back(group, turn_at, WaitReason(WaitCode.DOMAIN, group.domain))
-        waiting.add(ticket)
-        return WaitForRoom()
-
-    def _end_wait_for_room(self, ticket: Ticket) -> None:
-        waiting = self._without_room.get(ticket.domain, set())
-        waiting.discard(ticket)
-        if not waiting:
-            self._without_room.pop(ticket.domain, None)
+        return None
 
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
@@ -737,7 +729,8 @@ class Workbench:
             wait, address = WaitReason(WaitCode.DOMAIN, group.domain), ticket.address
             if address is not None and (full is address or not address.is_open(now)):
                 wait = WaitReason(WaitCode.ADDRESS, address.name)
-            return self._give_back(group, full.book(group.domain, now), wait)
+            until = full.book(group.domain, now)
+            return self._give_back(group, until if self._has_room(group.domain) else max(until, now + _SOON_S), wait)
         shares.join(ticket, now)
         return granted if ticket.holds is shares else _WAIT
 
@@ -800,7 +793,6 @@ class Workbench:
             ticket.waits_in.leave(ticket, now)
         self.put_back(ticket, now)
         self._held_back.pop(ticket, None)
-        self._end_wait_for_room(ticket)
         self._groups[ticket.group].ticket = None
 
     def charge(self, domain: str, loop_s: float, now: float) -> float:
@@ -966,8 +958,9 @@ class Workbench:
         name = network_of(text)
         if name not in self._addresses:
             _forget_some(self._addresses, now)
-            limited = Address(name, self._settings.delay_s, limit=self._settings.per_address)
-            self._addresses[name] = None if is_exempt(name, self._exempt) else limited
+            workers = self._settings.workers
+            limit, pause_s = max(1, self._settings.per_address // workers), self._settings.delay_s * workers
+            self._addresses[name] = None if is_exempt(name, self._exempt) else Address(name, pause_s, limit=limit)
         address = self._addresses[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:
             address.groups.add(group)

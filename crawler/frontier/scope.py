@@ -190,7 +190,7 @@ class Scope:
     def link_offers(self, links: Iterable[Link], depth: int) -> list[Offer]:
         """The offer of each link of a page, with its :meth:`refusal`. ``nofollow`` links are refused, too."""
         offer, blocked = self._link_offer, self.blocks.names
-        return [offer(url, depth, follow, blocked) for url, _, _, follow in links]
+        return [offer(link.url, depth, link.follow, blocked) for link in links]
 
     def _new_link_offer(self, url: str, depth: int, follow: bool, blocked: frozenset[str]) -> Offer:
         refused = self._refused(url, is_seed=False) or self._too_deep(url, depth)

@@ -16,7 +16,7 @@ from itertools import islice
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import to_utf8
-from crawler.page.headers import HTML_TYPES, PDF
+from crawler.page.headers import HTML_TYPES, PDF, XHTML, as_html
 from crawler.page.language import language_of
 from crawler.page.pdf import read_pdf
 from crawler.page.texts import MainText, Section
@@ -59,7 +59,7 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
         return _pdf_text(body)
     if content_type not in HTML_TYPES and not is_text(content_type):
         return MainText("", "")
-    _, utf8 = to_utf8(body, charset)
+    utf8 = readable(body, charset, content_type)
     if content_type not in HTML_TYPES:
         return MainText("", clean(utf8.decode(errors="replace")[:MAX_TEXT_CHARS]))
     tree = LexborHTMLParser(utf8, options=_OPTIONS)
@@ -69,6 +69,12 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
     if (found is None or not found.text) and tree.body is not None:
         found = _read(tree.body, _AROUND_MAIN, language)
     return found or MainText("", "", (), language)
+
+
+def readable(body: bytes, charset: str | None, content_type: str) -> bytes:
+    """A document in UTF-8, in the syntax of HTML if it is a page."""
+    _, utf8 = to_utf8(body, charset)
+    return as_html(utf8) if content_type == XHTML else utf8
 
 
 def is_text(content_type: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from crawler.robots.fields import MOBILE_AGENT_SERVER
 from crawler.robots.matching import PatternIndex, TooCostly, index_of
-from crawler.robots.paths import Pattern
+from crawler.robots.paths import Form, Pattern
 from crawler.robots.text import Line
 
 # No path contains control characters or octets outside UTF-8, and not every database stores them.
@@ -37,14 +37,14 @@ class AgentServers:
     latest_first: tuple[AgentServer, ...]
     paths: tuple[str, ...]  # of these lines, as written
     patterns: PatternIndex  # of these lines
-    form: Callable[[str], str]
+    form: Form
 
     def at(self, path: str) -> AgentServer:
         """The server for a path with its query; "not available" if the search exceeds its bound."""
         last = len(self.latest_first)
         if last:
             try:
-                first = self.patterns.first(self.form(path), last)
+                first = self.patterns.first(self.form.of(path), last)
             except TooCostly:
                 return AgentServer()
             if first < last:
@@ -52,9 +52,7 @@ class AgentServers:
         return AgentServer()
 
 
-def agent_servers(
-    lines: Iterable[Line], compile_path: Callable[[str], Pattern], form: Callable[[str], str]
-) -> AgentServers:
+def agent_servers(lines: Iterable[Line], compile_path: Callable[[str], Pattern], form: Form) -> AgentServers:
     """Collect the lines of a file, without those that have bad syntax. Paths match like those of ``Allow`` lines."""
     found: list[tuple[str, AgentServer]] = []
     for line in lines:

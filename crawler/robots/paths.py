@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -31,6 +32,17 @@ def _rfc_octets(kept: str) -> list[str]:
 
 _RFC_PATH_OCTETS = _rfc_octets("%/?")
 _RFC_QUERY_OCTETS = _rfc_octets("%")
+
+
+class Form(StrEnum):
+    """The form in which the rules of a reading compare paths."""
+
+    DRAFT = "draft"
+    RFC = "rfc"
+
+    def of(self, path: str) -> str:
+        """``path`` in this form."""
+        return draft_form(path) if self is Form.DRAFT else rfc_form(path)
 
 
 class Tail(NamedTuple):

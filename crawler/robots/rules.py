@@ -6,19 +6,18 @@ file; RFC 9309 (2.2.2) by descending length, ``Allow`` first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from crawler.model import Reading
 from crawler.robots.fields import ALLOW, DISALLOW, RULES
 from crawler.robots.matching import PatternIndex, TooCostly, index_of
 from crawler.robots.paths import (
+    Form,
     Pattern,
-    draft_form,
     draft_pattern,
     draft_wildcard_pattern,
     has_half_escape,
-    rfc_form,
     rfc_pattern,
     rfc_query_form,
     rfc_written_form,
@@ -48,8 +47,8 @@ class Rules:
     patterns: PatternIndex  # of these lines
     asked: Reading  # the reading asked for
     own: Reading  # the reading whose rules these are
-    form: Callable[[str], str]
-    other_forms: tuple[Callable[[str], str | None], ...] = ()  # further forms in which a path may match
+    form: Form
+    has_half_escapes: bool = False  # then a path may also match as it is written
 
     def decide(self, path: str) -> Verdict:
         """Decide a path with its query, as :func:`crawler.url.split` returns it.
@@ -60,10 +59,10 @@ class Rules:
         first = last = len(self.lines)
         if last:
             try:
-                first = self.patterns.first(self.form(path), last)
-                for other_form in self.other_forms:
-                    if (other := other_form(path)) is not None:
-                        first = self.patterns.first(other, first)
+                first = self.patterns.first(self.form.of(path), last)
+                if self.form is Form.RFC and "%" in path:
+                    for other in (rfc_query_form(path), rfc_written_form(path) if self.has_half_escapes else None):
+                        first = first if other is None else self.patterns.first(other, first)
             except TooCostly as stopped:
                 line = self.lines[stopped.index]
                 text = f"{line.shown} (too many rules from here on for a URL of this length: closed)"
@@ -93,7 +92,7 @@ def draft_rules(
     if implied is not None:
         text = f"{implied.shown} (another host is the main one: Disallow: / is implied)"
         compiled.append((draft_pattern("/"), Line(implied.number, DISALLOW, "/", text)))
-    return Rules(*_indexed(compiled), asked, own, draft_form)
+    return Rules(*_indexed(compiled), asked, own, Form.DRAFT)
 
 
 def rfc_rules(lines: Iterable[Line], asked: Reading, own: Reading = Reading.RFC9309) -> Rules:
@@ -102,8 +101,7 @@ def rfc_rules(lines: Iterable[Line], asked: Reading, own: Reading = Reading.RFC9
     if len(compiled) > 1:
         compiled.sort(key=lambda rule: (-rule[0].octets, rule[1].field))  # "allow" sorts before "disallow"
     half_escapes = any(has_half_escape(line.value) for _, line in compiled)
-    others = (rfc_query_form, rfc_written_form) if half_escapes else (rfc_query_form,)
-    return Rules(*_indexed(compiled), asked, own, rfc_form, others)
+    return Rules(*_indexed(compiled), asked, own, Form.RFC, half_escapes)
 
 
 _MANY = 10_000

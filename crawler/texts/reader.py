@@ -49,11 +49,11 @@ class TextReader:
 
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         """The text as :func:`crawler.page.main_text.main_text` reads it."""
-        return await self._pool.read_text(TextQuestion(self._max_cpu_s, site, charset, content_type, body))
+        return await self._pool.ask(TextQuestion(self._max_cpu_s, site, body, charset, content_type))
 
     async def content(self, site: str, body: bytes, charset: str | None, content_type: str) -> Content | None:
         """The content as :func:`crawler.page.content.content_of` reads it."""
-        return await self._pool.read_content(ContentQuestion(self._max_cpu_s, site, charset, content_type, body))
+        return await self._pool.ask(ContentQuestion(self._max_cpu_s, site, body, charset, content_type))
 
     async def __aenter__(self) -> Self:
         return self

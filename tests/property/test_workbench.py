@@ -12,7 +12,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.engine.workbench import LOOK_UP_S, GiveBack, Go, LookUp, Ticket, Wait, WaitForRoom, Workbench
+from crawler.engine.workbench import LOOK_UP_S, GiveBack, Go, LookUp, Ticket, Wait, Workbench
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings
 from crawler.url import registered_domain
 
@@ -43,7 +43,6 @@ class Crawl:
     def __post_init__(self) -> None:
         self.bench = Workbench(self.settings, self.slots, lambda domain: domain not in self.full)
         self.full: set[str] = set()  # domains without room for a further answer
-        self.waiting_for_room: dict[str, list[Ticket]] = defaultdict(list)
         self.held = False
         self.known: set[str] = set()  # hosts that were looked up
         self.looking_up = 0
@@ -113,8 +112,6 @@ class Crawl:
                     self.at(until, "again", ticket)
                 elif self.chance.random() < 0.05:
                     self.at(self.now + self.chance.uniform(0, 2), "cancel", ticket)
-            case WaitForRoom():
-                self.waiting_for_room[ticket.domain].append(ticket)
             case LookUp():
                 self.looking_up += 1
                 assert self.looking_up <= 256
@@ -173,8 +170,6 @@ class Crawl:
 
     def empty(self, domain: str) -> None:
         self.full.discard(domain)
-        for ticket in self.waiting_for_room.pop(domain, []):
-            self.again(ticket)
 
     # --- the invariants -----------------------------------------------------------------------
 
@@ -190,10 +185,11 @@ class Crawl:
         of_domain = sum(other.domain == ticket.domain for other in flying)
         assert of_domain < max(1, math.ceil(self.slots / 4)), "4"
         at_address = sum(self.web.address[other.group] == address for other in flying)
-        assert at_address < self.settings.per_address, "6"
+        assert at_address < max(1, self.settings.per_address // self.settings.workers), "6"
         self.asked[address].add(group)
         if len(self.asked[address]) > 5:
-            assert self.now >= self.started_at.get(address, -math.inf) + delay_s - 1e-6, "6: a crowded address"
+            apart_s = delay_s * self.settings.workers
+            assert self.now >= self.started_at.get(address, -math.inf) + apart_s - 1e-6, "6: a crowded address"
         self.started_at[address] = self.now
         waiting = [each for queue in self.queues.values() for each in queue if each.waits_in is not None]
         assert all(n <= _MOST_WAITING_OF_DOMAIN for n in Counter(each.domain for each in waiting).values()), "9"
@@ -216,6 +212,7 @@ def crawls(draw: st.DrawFn) -> Crawl:
         delay_s=draw(st.sampled_from((0.0, 0.1, 1.0))),
         slow_factor=0.0,
         per_address=draw(st.integers(1, 8)),
+        workers=draw(st.integers(1, 3)),
     )
     return Crawl(web, settings, draw(st.integers(1, 40)), chance)
 

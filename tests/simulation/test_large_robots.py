@@ -7,10 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from crawler.demo.pages import Page, Site, plain
+from crawler.engine.messages import Question, T
 from crawler.engine.parser_pool import ReadingOptions
-from crawler.engine.robots_messages import RobotsQuestion
 from crawler.model import Reading
-from crawler.robots.readings import SiteRules
 from crawler.robots.text import SMALL_BYTES
 from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, crawl_for
@@ -23,9 +22,9 @@ LARGE = "User-agent: *\nDisallow: /x\n" + "#" * SMALL_BYTES
 class Slow(ReaderInProcess):
     """Takes half a minute for each large robots.txt."""
 
-    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+    async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
         await asyncio.sleep(30)
-        return await super().read_robots(question)
+        return await super().ask(question)
 
 
 def test_a_large_robots_txt_is_requested_once_although_others_are_being_read(db_path: Path) -> None:

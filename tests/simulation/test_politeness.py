@@ -11,7 +11,6 @@ from crawler.demo.pages import Asked, Fault, Hit, Page, Site, first, plain, redi
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
-from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.response import RobotsSettings
 from tests.judge import Manners, most_at_once, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
@@ -230,36 +229,6 @@ def test_robots_txt_redirects_to_an_uncrawled_host_are_paced(db_path: Path) -> N
     web = run(db_path, {**sites, "rules.test": rules}, [f"http://{host}/" for host in sites])
     assert sorted(hit.path for hit in web.web.hits("rules.test")) == [*(f"/{n}.txt" for n in range(6)), "/robots.txt"]
     assert min(pauses(web.web.hits("rules.test"))) >= 1.0
-
-
-def test_mirrors_collapse_to_their_main_site(db_path: Path) -> None:
-    main: Site = {**small(4), "/robots.txt": plain("User-agent: *\nHost: www.site.test")}
-    sites = {"www.site.test": main, "old.site.test": main, "older.site.test": main}
-    scope = ScopeSettings(ScopeMode.HOST)
-    web = run(db_path, sites, ["http://old.site.test/2", "http://older.site.test/"], Options(scope=scope))
-    assert {h.path for h in web.log if h.host != "www.site.test"} == {"/robots.txt"}
-    assert sorted(h.path for h in web.web.hits("www.site.test")) == ["/", "/1", "/2", "/3", "/robots.txt"]
-    ended = run_virtual(lambda clock: states(db_path))
-    assert ended["http://old.site.test/2"] == ("excluded", "mirror of http://www.site.test (Host, line 2)")
-    mirrors = run_virtual(lambda clock: rows(db_path, "SELECT site, main_site FROM mirrors ORDER BY 1"))
-    assert mirrors == [
-        ("http://old.site.test", "http://www.site.test"),
-        ("http://older.site.test", "http://www.site.test"),
-    ]
-
-
-def test_sites_of_a_mirror_cycle_are_not_crawled(db_path: Path) -> None:
-    sites: dict[str, Site] = {
-        host: {**small(), "/robots.txt": plain(f"User-agent: *\nHost: {other}")}
-        for host, other in (
-            ("a.site.test", "b.site.test"),
-            ("b.site.test", "c.site.test"),
-            ("c.site.test", "a.site.test"),
-        )
-    }
-    web = run(db_path, sites)
-    assert {hit.path for hit in web.log} == {"/robots.txt"}
-    assert {state for state, _ in run_virtual(lambda clock: states(db_path)).values()} == {"excluded"}
 
 
 def test_many_dead_hosts_do_not_delay_a_live_one(db_path: Path) -> None:

@@ -20,14 +20,13 @@ from crawler.demo.pages import Fault, Hit, Page, Site, plain
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.lease import Lease
+from crawler.engine.messages import Question, T
 from crawler.engine.polite_client import PoliteClient
-from crawler.engine.robots_messages import RobotsQuestion
 from crawler.fetch.name_servers import HostAddresses
 from crawler.fetch.resolver import Resolver
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.model import Failed, Fetched, FetchResult, PageFacts, Purpose, Reading, Request
+from crawler.model import Failed, Fetched, FetchResult, PageFacts, Purpose, Request
 from crawler.reasons import ErrorKind
-from crawler.robots.readings import SiteRules, unread_rules
 from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import host_of
@@ -205,9 +204,9 @@ class SlowReader(ReaderInProcess):
             await self._take_long()
         return await super().read(document, is_alone=is_alone, shingles=shingles)
 
-    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+    async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
         await self._take_long()
-        return unread_rules(Reading(question.reading), "a file that is too costly")
+        return question.unread("a file that is too costly")
 
 
 @pytest.mark.parametrize("zones", [1, 50])

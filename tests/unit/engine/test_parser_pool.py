@@ -22,18 +22,19 @@ import pytest
 
 from crawler import gunzip, model
 from crawler.engine import body_memory, parser_pool, sitemap_messages
+from crawler.engine.messages import pack_answer
 from crawler.engine.parser_pool import (
     ParserFailed,
     ParserPool,
     ReadingOptions,
     default_parsers,
 )
-from crawler.engine.parser_queue import MAX_DOCUMENTS, Document, Kind
+from crawler.engine.parser_queue import MAX_DOCUMENTS, Kind
 from crawler.engine.robots_messages import RobotsQuestion
-from crawler.engine.robots_reading import pack_rules, read_robots, unpack_rules
-from crawler.engine.sitemap_messages import LIMITS
+from crawler.engine.robots_reading import read_robots
+from crawler.engine.sitemap_messages import LIMITS, SitemapQuestion, question_about_sitemap
 from crawler.errors import Fault
-from crawler.model import Fetched, Purpose, Reading, Request
+from crawler.model import Fetched, Link, Purpose, Reading, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from crawler.sitemaps.findings import SitemapKind
@@ -120,7 +121,7 @@ async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
     packed = Fetched("http://a.test/", 0, 0, content_type="text/html", plain=None, gzipped=gzip.compress(html))
     facts = await pool.read(packed)
     assert (facts.title, facts.body_bytes, facts.charset) == ("T", len(html), "utf-8")
-    assert [tuple(link) for link in facts.links] == [("http://a.test/x", "é", "nofollow", False)]
+    assert facts.links == (Link("http://a.test/x", "é", "nofollow", False),)
     assert await pool.read(Fetched("http://a.test/", 0, 0, content_type="text/html", plain=html)) == facts
 
 
@@ -221,9 +222,10 @@ async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, mon
 BOMB = gzip.compress(b"<urlset><url><loc>http://a.test/x</loc></url>".ljust(LIMITS.max_bytes + 1), 1)
 
 
-def sitemap(body: bytes, *, is_coded: bool = False, content_type: str = "text/xml") -> Fetched:
+def sitemap(body: bytes, *, is_coded: bool = False, content_type: str = "text/xml") -> SitemapQuestion:
     plain, gzipped = (None, body) if is_coded else (body, None)
-    return Fetched("http://a.test/s", 0, 0, content_type=content_type, plain=plain, gzipped=gzipped)
+    answer = Fetched("http://a.test/s", 0, 0, content_type=content_type, plain=plain, gzipped=gzipped)
+    return question_about_sitemap(answer)
 
 
 @pytest.mark.parametrize("is_coded", [True, False], ids=["content coding", "file in gzip"])
@@ -237,22 +239,22 @@ async def test_only_a_parser_process_decompresses_a_sitemap(
 
     for module, name in ((gunzip, "member"), (gunzip, "gunzip"), (model, "gunzip"), (zlib, "decompressobj")):
         monkeypatch.setattr(module, name, refuse)
-    facts = await pool.read_sitemap(sitemap(BOMB, is_coded=is_coded))
+    facts = await pool.ask(sitemap(BOMB, is_coded=is_coded))
     assert [entry.url for entry in facts.sitemap.entries] == ["http://a.test/x"]
     assert facts.sitemap.truncated
 
 
 async def test_a_sitemap_that_is_a_wall_or_broken_says_so(pool: ParserPool) -> None:
     wall = b"<script>window._cf_chl_opt={};a.src='/cdn-cgi/challenge-platform/h/b/orchestrate/x/v1'</script>"
-    assert (await pool.read_sitemap(sitemap(wall, content_type="text/html"))).wall.startswith("Cloudflare")
-    broken = (await pool.read_sitemap(sitemap(BOMB[:100], is_coded=True))).broken
+    assert (await pool.ask(sitemap(wall, content_type="text/html"))).wall.startswith("Cloudflare")
+    broken = (await pool.ask(sitemap(BOMB[:100], is_coded=True))).broken
     assert broken is not None
     assert broken.kind is ErrorKind.TRUNCATED
 
 
 async def test_a_sitemap_that_exceeds_the_limits_is_unread(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sitemap_messages, "MAX_CPU_S", 0.01)
-    facts = await pool.read_sitemap(sitemap(b"http://a.test/\n" * 200_000))
+    facts = await pool.ask(sitemap(b"http://a.test/\n" * 200_000))
     assert facts.sitemap.kind is SitemapKind.UNKNOWN
     assert facts.sitemap.notes == ("not read: the parser needed more than 0.01 s of processor time",)
     assert facts.body_sha256
@@ -262,7 +264,7 @@ def robots(body: bytes, known_hosts: tuple[str, ...] = (), max_cpu_s: float = 10
     site = "http://a.example"
     max_bytes = RobotsSettings().max_bytes
     return RobotsQuestion(
-        max_cpu_s, f"{site}/robots.txt", site, "figtree", "strict", known_hosts, None, max_bytes, body
+        max_cpu_s, f"{site}/robots.txt", body, site, "figtree", "strict", known_hosts, None, max_bytes
     )
 
 
@@ -279,7 +281,7 @@ def robots(body: bytes, known_hosts: tuple[str, ...] = (), max_cpu_s: float = 10
 async def test_the_rules_of_a_file_are_those_of_its_reading_here(pool: ParserPool, line: bytes) -> None:
     body = b"User-agent: *\n" + b"".join(line.replace(b"%d", str(n).encode()) for n in range(2_000))
     question = robots(body, ("intra*",))
-    there, here = await pool.read_robots(question), read_robots(question)
+    there, here = await pool.ask(question), read_robots(question)
     assert replace(there, rule_sets=()) == replace(here, rule_sets=())
     assert there.size == here.size
     paths = ("/", "/7", "/3x4x", "/caf%C3%A9%E912?12", "/robots.txt")
@@ -297,7 +299,7 @@ async def test_a_robots_txt_beyond_the_limits_closes_its_site(
     pool: ParserPool, rule: bytes, rules: int, max_cpu_s: float, why: str
 ) -> None:
     body = b"User-agent: *\n" + b"".join(rule.replace(b"%x", b"%x" % n) for n in range(rules))
-    reading, page = asyncio.create_task(pool.read_robots(robots(body, max_cpu_s=max_cpu_s))), document("b")
+    reading, page = asyncio.create_task(pool.ask(robots(body, max_cpu_s=max_cpu_s))), document("b")
     assert (await pool.read(page)).title == "b"
     found = await reading
     assert found.unread == why
@@ -307,18 +309,19 @@ async def test_a_robots_txt_beyond_the_limits_closes_its_site(
 
 
 async def test_a_slow_robots_txt_does_not_make_the_pages_of_its_domain_slow(pool: ParserPool) -> None:
-    await pool.read_robots(robots(b"User-agent: *\n" + b"Disallow: /x\n" * 30_000))
+    await pool.ask(robots(b"User-agent: *\n" + b"Disallow: /x\n" * 30_000))
     assert pool._queue.kind("a.example") is Kind.UNKNOWN
     assert pool.has_room("a.example")
 
 
 @pytest.mark.parametrize("name", ["system", "__import__", "rfc_form.__globals__", 7])
 def test_an_answer_names_nothing_but_parts_of_rules(name: object) -> None:
-    rules = msgspec.msgpack.decode(pack_rules(read_robots(robots(b"User-agent: *\nDisallow: /a"))))
-    assert rules["rule_sets"][0]["form"] == "draft_form"
+    question = robots(b"User-agent: *\nDisallow: /a")
+    rules = msgspec.msgpack.decode(pack_answer(question.read()))
+    assert rules["rule_sets"][0]["form"] == "draft"
     rules["rule_sets"][0]["form"] = name
     with pytest.raises(msgspec.DecodeError):
-        unpack_rules(msgspec.msgpack.encode(rules))
+        question.unpack(msgspec.msgpack.encode(rules))
 
 
 async def test_slow_pages_do_not_hold_up_the_pages_of_other_domains(
@@ -452,7 +455,6 @@ async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(MAX_DOCUMENTS)]
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
-    await asyncio.wait_for(pool.room("other.example"), PATIENCE_S)
     await asyncio.gather(*reads)
     assert pool.has_room("other.example")
 
@@ -470,27 +472,9 @@ async def test_bodies_that_wait_leave_no_room_until_they_are_gone(
     waiting = asyncio.create_task(pool.memory.hold(_page("b.test"), 1))
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
-    room = asyncio.create_task(pool.room("other.example"))
-    await asyncio.sleep(0)
     waiting.cancel()  # no document comes of it
-    await asyncio.wait_for(room, PATIENCE_S)
-
-
-async def test_room_for_one_document_wakes_few_of_the_domains_that_wait(pool: ParserPool) -> None:
-    held = [Document(domain=f"held{number}.example", octets=9) for number in range(MAX_DOCUMENTS * 3 // 4)]
-    for each in held:
-        pool._queue.enter(each)
-    waiting = [asyncio.create_task(pool.room(f"waits{number}.example")) for number in range(1000)]
     await asyncio.sleep(0)
-    pool._queue.leave(held[0])
-    pool._note_room()
-    await asyncio.sleep(0)
-    assert sum(task.done() for task in waiting) == 4
-    assert all(task.done() for task in waiting[:4]), "those that have waited longest"
-    # Those that were woken bring no document. The others are woken all the same.
-    await asyncio.wait_for(asyncio.gather(*waiting[:40]), PATIENCE_S)
-    for task in waiting:
-        task.cancel()
+    assert pool.has_room("other.example")
 
 
 async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) -> None:
@@ -498,8 +482,8 @@ async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) ->
     await asyncio.sleep(0)
     assert not pool.has_room("many.example")
     assert pool.has_room("other.example")
-    await asyncio.wait_for(pool.room("many.example"), PATIENCE_S)
     await asyncio.gather(*reads)
+    assert pool.has_room("many.example")
 
 
 async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:

@@ -14,18 +14,18 @@ from crawler.clock import SystemClock
 from crawler.engine import rules_cache
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.main_sites import MainSites
-from crawler.engine.parser_pool import RobotsReader
+from crawler.engine.messages import Question, T
+from crawler.engine.parser_pool import PageReader
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.rules_cache import RulesCache
 from crawler.model import RobotsAction, RobotsCopy
-from crawler.robots.readings import SiteRules
 from crawler.robots.response import RobotsSettings
 from crawler.robots.text import SMALL_BYTES
 from tests.reading import ReaderInProcess
 from tests.records import replace
 
 
-def cache_of(reader: RobotsReader | None = None, store: Any = None) -> RulesCache:
+def cache_of(reader: PageReader | None = None, store: Any = None) -> RulesCache:
     """An empty cache."""
     policy, clock = RobotsPolicy(RobotsSettings(), "fig"), SystemClock()
     return RulesCache(policy, None, store, MainSites(store, clock, None), reader or ReaderInProcess())
@@ -79,13 +79,14 @@ class Busy(ReaderInProcess):
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
 
-    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+    async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
+        assert isinstance(question, RobotsQuestion)
         self.asked.append(question.site)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)
         self.at_once -= 1
-        return await super().read_robots(question)
+        return await super().ask(question)
 
 
 LARGE = file_of("disallow:/%x", 5_000)

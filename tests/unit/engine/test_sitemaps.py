@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from crawler.engine.sitemap_messages import question_about_sitemap
 from crawler.engine.sitemaps import outcome_of
 from crawler.frontier.decide import Queued
 from crawler.frontier.scope import Scope, ScopeSettings
@@ -29,7 +30,7 @@ async def test_a_robots_txt_is_looked_up_only_for_sites_in_scope() -> None:
     cache: Any = SimpleNamespace(sitemaps_of=sitemaps_of)
     store: Any = SimpleNamespace(way_to=way_to)
     scope = Scope(ScopeSettings(), ["http://a.test/", "http://b.test/"])
-    facts = await ReaderInProcess().read_sitemap(result)
+    facts = await ReaderInProcess().ask(question_about_sitemap(result))
     outcome = await outcome_of(queued, result, facts, cache, scope, store)
     assert [offer.url for offer in outcome.offers] == urls[:2]
     assert sorted(asked) == ["http://a.test", "http://b.test"]

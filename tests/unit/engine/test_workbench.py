@@ -19,7 +19,6 @@ from crawler.engine.workbench import (
     Shares,
     Ticket,
     Wait,
-    WaitForRoom,
     Workbench,
     network_of,
 )
@@ -347,34 +346,44 @@ def test_a_slot_that_is_granted_during_a_hold_goes_to_nobody() -> None:
     assert bench.ask(second, NOW, "") == Go()
 
 
-def test_a_request_without_room_for_its_answer_holds_no_slot() -> None:
-    room = set[str]()
-    bench = Bench(PolitenessSettings(), 1)
-    bench._has_room = room.__contains__
+def test_a_request_without_room_for_its_answer_holds_no_slot_and_goes_when_there_is_room() -> None:
+    room = {"b.test"}
+    bench = Bench(PolitenessSettings(), 1, room.__contains__)
     asked, reply = bench.asked("a.test")
-    assert reply == WaitForRoom()
-    room |= {"a.test", "b.test"}
-    other, reply = bench.asked("b.test")
-    assert reply == Go()
-    assert bench.ask(asked, NOW, "") == Wait()
+    other, replied = bench.asked("b.test")
+    assert (reply, replied) == (Wait(), Go())
+    room.add("a.test")
     answered(bench, other, NOW)
-    assert bench.woken(NOW) == [asked]
+    assert bench.woken(NOW) == []
+    assert bench.next_at() == NOW + 0.02
+    assert bench.woken(NOW + 0.02) == [asked]
+    assert bench.ask(asked, NOW + 0.02, "") == Go()
+    assert bench.next_at() == math.inf
+
+
+def test_an_answer_that_has_been_read_makes_room_for_few_domains_those_first_that_have_waited_longest() -> None:
+    room = {"read.test"}
+    bench = Bench(PolitenessSettings(), 64, room.__contains__)
+    reading, _ = bench.asked("read.test")
+    bench.begin_reading("read.test", NOW)
+    answered(bench, reading, NOW)
+    waiting = [bench.asked(f"waits{n}.test")[0] for n in range(20)]
+    assert bench.woken(NOW) == []
+    room |= {each.domain for each in waiting}
+    bench.end_reading("read.test", NOW)
+    assert bench.woken(NOW) == waiting[:4]
+    assert bench.woken(NOW + 0.02) == waiting[4:8], "others are looked at without an answer"
 
 
 def test_few_requests_of_a_domain_wait_for_room_and_the_other_groups_are_given_back() -> None:
     """Else a domain whose pages are read slowly would hold all claims."""
-    bench = Bench(PolitenessSettings(), 64)
-    bench._has_room = "good.test".__eq__
+    bench = Bench(PolitenessSettings(), 64, "good.test".__eq__)
     asked = [bench.asked(f"n{n}.slow.test") for n in range(40)]
-    assert [reply for _, reply in asked[:16]] == [WaitForRoom()] * 16
+    assert [reply for _, reply in asked[:16]] == [Wait()] * 16
     assert all(isinstance(reply, GiveBack) and reply.until >= NOW + 2 for _, reply in asked[16:])
     assert bench.asked("good.test")[1] == Go()
-    assert bench.ask(asked[0][0], NOW, "") == WaitForRoom(), "it asks again, and counts once"
     bench.close(asked[0][0], NOW)
-    assert bench.asked("late.slow.test")[1] == WaitForRoom(), "one has gone"
-    for waiting, _ in asked[1:16]:
-        bench.close(waiting, NOW)
-    assert len(bench._without_room["slow.test"]) == 1
+    assert bench.asked("late.slow.test")[1] == Wait(), "one has gone"
 
 
 def test_a_domain_waits_for_the_loop_time_that_its_answers_took() -> None:
