@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 import time
 from base64 import b64decode
@@ -89,8 +90,8 @@ TOKENS = st.sampled_from(["fig", "figtree", "rex", "FigTree/1.0", ""])
 def check_strict(case: tuple[str, str, str]) -> None:
     """Strict allows only what both readings allow, but it reads ``*`` and ``$`` of ``Allow`` lines as wildcards.
 
-    It forbids more only if it alone can read a line: a ``Host`` line with a scheme, a rule that names no agent, or a
-    name with digits that may mean another robot.
+    It forbids more only if it alone can read a line: a ``Host`` line with a scheme, a rule that names no agent, a name
+    with digits that may mean another robot, or paths with semicolons between them.
     """
     text, path, token = case
     draft = rules(text, token, Reading.DRAFT1996)
@@ -104,7 +105,8 @@ def check_strict(case: tuple[str, str, str]) -> None:
         line for line in text.splitlines() if line.lower().startswith(("user-agent", "disallow: ", "crawl", "req"))
     ]
     headless = bool(lines) and not lines[0].lower().startswith("user-agent")
-    in_doubt = "figtree2" in text or headless or (strict.main_site is not None and "Host: http://" in text)
+    is_list = re.search("; +/", text) is not None
+    in_doubt = "figtree2" in text or headless or is_list or (strict.main_site is not None and "Host: http://" in text)
     assert allowed == both or in_doubt or opens
     asked_s = max(draft.crawl_delay_s or 0, rfc.crawl_delay_s or 0)
     assert (strict.crawl_delay_s or 0) >= asked_s

@@ -59,7 +59,7 @@ class Cluster:
         """Make the files of the server, and start it. It listens on TCP only if it has a port."""
         if os.getuid() == 0:
             shutil.chown(self.folder, _USER)
-        self.run("initdb", "-D", str(self.folder / "data"), "-U", "crawler", "-A", "trust", "-E", "UTF8", "-N")
+        self.run("initdb", "-D", str(self.folder / "data"), "-U", _USER, "-A", "trust", "-E", "UTF8", "-N")
         own = (
             f"listen_addresses = '{'' if self._port is None else '127.0.0.1'}'",
             f"port = {self._port or 5432}",
@@ -69,6 +69,7 @@ class Cluster:
         with open(self.folder / "data" / "postgresql.conf", "a") as file:
             file.write("\n".join(["", *own, *settings, ""]))
         self.start()
+        self.psql("CREATE ROLE crawler LOGIN CREATEDB CREATEROLE")
 
     def start(self) -> None:
         self.run("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"))
@@ -102,7 +103,7 @@ class Cluster:
         name = f"crawl_{uuid.uuid4().hex[:12]}"
         # Copying files takes half of what logging all pages takes. Before version 15 there is nothing else.
         logs_pages = int((self.folder / "data" / "PG_VERSION").read_text()) >= 15
-        self.psql(f"CREATE DATABASE {name} TEMPLATE {template}" + " STRATEGY file_copy" * logs_pages)
+        self.psql(f"CREATE DATABASE {name} OWNER crawler TEMPLATE {template}" + " STRATEGY file_copy" * logs_pages)
         self._made.append(name)
         return self.url(name)
 
@@ -136,7 +137,7 @@ class Cluster:
     def psql(self, *statements: str, database: str = "postgres") -> str:
         """The output of statements, each in a transaction of its own."""
         return self.run(
-            "psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self._port or 5432), "-U", "crawler",
+            "psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self._port or 5432), "-U", _USER,
             *(word for sql in statements for word in ("-c", sql)), database,
         )  # fmt: skip
 
@@ -227,7 +228,7 @@ def _run_until_the_end_of(session: int) -> None:
         async def make_tables() -> None:
             await (await PostgresStore.open(server.url(_STORE))).close()
 
-        server.psql(f"CREATE DATABASE {_STORE}")
+        server.psql(f"CREATE DATABASE {_STORE} OWNER crawler")
         asyncio.run(make_tables())
         print(server.folder, flush=True)
         while _is_running(session):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from crawler.appendix.tables import EARLIER
 from crawler.export.tables import protected
 from crawler.frontier.sample_design import Method, SitesBy
-from crawler.sampling.survey import Source
 from crawler.store.rows import SampleDraw
+
+if TYPE_CHECKING:
+    from crawler.sampling.survey import Source
 
 _R = """\
 # The estimates in tables/estimates.csv again, with the package survey of R. Run in this folder: Rscript recipe.R

@@ -14,7 +14,7 @@ from crawler.frontier.hours import window
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.site_settings import pages_allowed
 from crawler.model import Headers, Reading, RobotsAction
-from crawler.reasons import EndCode, ErrorKind
+from crawler.reasons import UNSENT_KINDS, EndCode, ErrorKind
 from crawler.robots.response import is_part
 from crawler.robots.rsl import Licence
 from crawler.settings.settings import Settings
@@ -232,8 +232,8 @@ def meaning(response: LoggedRequest, run: RunRecord, headers: Headers) -> Robots
 
 
 def may_be_anonymous(request: LoggedRequest, run: RunRecord) -> bool:
-    """Whether a request needs no contact: it went to loopback, or the crawler refused the address and sent nothing."""
+    """Whether a request needs no contact: it went to loopback, or nothing was sent for want of an address."""
     host = host_of(request.site)
     if is_loopback(address_for(host, run.settings.fetch.resolve) or host):
         return True
-    return request.status is None and not request.bytes and request.error_kind == ErrorKind.ADDRESS
+    return request.status is None and not request.bytes and request.error_kind in UNSENT_KINDS

@@ -22,7 +22,7 @@ def progress_line(what: str) -> Iterator[Say]:
 
     Yields a function that changes the text.
     """
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield lambda what, done=0, total=None: None
         return
     from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn

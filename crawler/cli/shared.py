@@ -12,7 +12,8 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 STOPPED = 3
+
+_STDOUT, _STDERR = 1, 2
 
 
 class CommandEntry(NamedTuple):
@@ -144,26 +147,35 @@ class _Commands(LazyGroup):
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(width), entry.about) for name, entry in entries.items()])
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the arguments; click calls this. `--help` and `--version` print."""
+        with _printing():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command and flush the output: an error of writing can still be reported here."""
-        code = 0
-        try:
-            code = super().invoke(ctx)
-            if sys.stdout is not None:
-                sys.stdout.flush()
-            return code
-        except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
-            _abandon_output()
-            return code
-        except OSError as error:
-            _abandon_output()
-            raise UsageError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
+        """Run the command; click calls this."""
+        with _printing():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printing(code: int = 0) -> Iterator[None]:
+    """Report an error of writing the output. If the reader has closed the pipe, as `| head` does, end with ``code``."""
+    try:
+        yield
+    except BrokenPipeError:
+        _abandon_output()
+        raise click.exceptions.Exit(code) from None
+    except OSError as error:
+        _abandon_output()
+        raise UsageError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
 
 
 def _abandon_output() -> None:
     """Discard what is still buffered. Otherwise Python would report an error when it ends."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 #: The context of a command that is no part of another one.
@@ -195,9 +207,15 @@ def cli(output_log_level: str | None, output_log_format: str | None) -> None:
 def main(command: click.Command = cli, name: str = "crawler") -> NoReturn:
     """Run a command. An error that the crawler knows is one line on standard error, and sets the exit code."""
     logging.getLogger("crawler").handlers = [logging.NullHandler()]  # no records, unless the command shows them
+    _open_standard_streams()
     sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
+    code = 0
     try:
-        code = command.main(prog_name=name, standalone_mode=False)
+        code = command.main(prog_name=name, standalone_mode=False) or 0
+        with _printing(code):
+            sys.stdout.flush()
+    except click.exceptions.Exit as error:
+        code = error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = UsageError.exit_code
@@ -213,7 +231,19 @@ def main(command: click.Command = cli, name: str = "crawler") -> NoReturn:
         tell("stopped")
         code = STOPPED
     gc.freeze()  # else Python searches all objects for cycles as it ends, an eighth of a short command's time
-    sys.exit(code or 0)
+    sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Lead standard streams that are closed to nowhere. A file that the command opens would else take their numbers.
+
+    ``sys.stdin`` stays ``None`` then: a command that is to read from it says so.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(number)
+    sys.stdout = sys.stdout or open(_STDOUT, "w", closefd=False)  # noqa: SIM115  it stays open
+    sys.stderr = sys.stderr or open(_STDERR, "w", closefd=False)  # noqa: SIM115  as above
 
 
 def _buffered(stream: Any) -> Any:
@@ -231,7 +261,14 @@ def _buffered(stream: Any) -> Any:
 
 def _advice(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
+    message = " ".join(error.format_message().split())  # click puts each choice into a line of its own
+    if context is None:
+        return message
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):  # all of them at once
+        options = [each for each in context.command.params if isinstance(each, click.Option) and each.required]
+        missing = [each.opts[0] for each in options if each.name not in context.params]
+        message = f"Missing option{'s' * (len(missing) > 1)} {', '.join(missing)}"
+    return f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{context.command_path} --help`."
 
 
 db_option = click.option(

@@ -35,7 +35,7 @@ class Objects:
         stores = require("rounds", "a dataset", "obstore.store")
         try:
             self._store: Any = self._s3(stores) if is_url(location) else stores.LocalStore(self.location, mkdir=True)
-        except (self._errors.BaseError, ValueError) as error:
+        except (self._errors.BaseError, ValueError, OSError) as error:
             raise UsageError(f"{shown(location)}: {str(error).splitlines()[0]}") from None
 
     def _s3(self, stores: Any) -> Any:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ import msgspec
 
 from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, UsageError, require
+from crawler.frontier.buckets import bucket_of
 from crawler.model import RobotsCopy, SiteFile
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
@@ -177,6 +179,14 @@ class Dataset:
     def settings(self) -> Settings:
         """The settings of the crawl."""
         return recorded(self.head.settings)
+
+    @cached_property
+    def seeds(self) -> dict[int, set[str]]:
+        """The seeds by bucket. To find the bucket of each takes long, so it is done once."""
+        found = dict[int, set[str]]()
+        for url in self.head.seeds:
+            found.setdefault(bucket_of(url, self.head.buckets), set()).add(url)
+        return found
 
     def read(self, key: str, kind: type[T]) -> T | None:
         """The record at a key; ``None`` if there is none."""

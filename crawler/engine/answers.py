@@ -42,6 +42,7 @@ from crawler.preferences.use import use_terms
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
+from crawler.sitemaps.findings import Sitemap
 from crawler.url import path_of
 
 if TYPE_CHECKING:
@@ -185,7 +186,10 @@ class Answers:
         )
 
     async def _sitemap(self, queued: Queued, result: Fetched, facts: SitemapFacts) -> Outcome:
-        self._record(queued, result, replace(self._header_facts(result), wall=facts.wall))
+        said = self._header_facts(result)
+        self._record(queued, result, replace(said, wall=facts.wall))
+        if not said.follow:
+            facts = replace(facts, sitemap=Sitemap(facts.sitemap.kind, notes=("NOFOLLOW", *facts.sitemap.notes)))
         if same_sitemap(queued.seen, facts.body_sha256):
             return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled

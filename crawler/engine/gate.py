@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, assert_never
 
 import msgspec
@@ -196,7 +196,7 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
         self._orders_known_until = math.inf  # without an operator
-        self._read_orders: Callable[[], Awaitable[None]]  # set by :meth:`knows_orders`, with that time
+        self._orders_read = asyncio.Event()
 
     @property
     def look_ups(self) -> str:
@@ -219,9 +219,10 @@ class Gate:
         self.bench.hold(held, by)
         self._wake(self._clock.now())
 
-    def knows_orders(self, until: float, read_more: Callable[[], Awaitable[None]]) -> None:
-        """All orders that bind requests before ``until`` (epoch seconds) hold now. ``read_more`` reads later ones."""
-        self._orders_known_until, self._read_orders = until, read_more
+    def knows_orders(self, until: float) -> None:
+        """All orders that bind requests before ``until`` (epoch seconds) hold now. To be called again before then."""
+        self._orders_known_until = until
+        self._orders_read.set()
 
     async def wait_while_open(self, waiting: Awaitable[T]) -> T:
         """Wait for something. When the gate closes, the task that waits is cancelled."""
@@ -358,20 +359,22 @@ class Gate:
 
         It is empty if the host has none, and ``None`` if the operator has chosen it. Raises :class:`GivenBack`.
         """
+        book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
         while True:
-            book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
-            address = "" if book is None else book.cached(ticket.host)
             now = self._clock.now()
+            if now > self._orders_known_until:
+                self._orders_read.clear()
+                await self.wait_while_open(self._orders_read.wait())
+                continue
+            if not self._lease.covers_request():
+                await self.wait_while_open(self._lease.renewed())
+                continue
+            address = "" if book is None else book.cached(ticket.host)
             reply = self.bench.ask(ticket, now, address)
             self._wake(now)
             match reply:
                 case Go():
-                    knows_orders = now <= self._orders_known_until
-                    if knows_orders and self._lease.covers_request():
-                        return None if book is None else ticket.target
-                    self.bench.put_back(ticket, now)
-                    self._wake(now)
-                    await self.wait_while_open(self._lease.renewed() if knows_orders else self._read_orders())
+                    return None if book is None else ticket.target
                 case Wait(until):
                     await self._wait(ticket, until)
                 case LookUp():

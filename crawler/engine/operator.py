@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -41,7 +40,7 @@ class OperatorListener:
 
     Four tasks each do one thing, because a large block takes long, and so may a commit that the store is busy with:
     reading orders waits for neither. Pauses, blocks and stops hold from the moment when an order is read. If the last
-    reading is too old when a request is about to be sent, as on a late event loop, the gate first has orders read.
+    reading is too old when a request is about to be sent, as on a late event loop, the gate waits for the next one.
 
     Invariants: orders are carried out one after the other, in the order of their numbers. An order is noted as done
     after its last transaction. If the process is killed before, the next run carries it out again.
@@ -52,8 +51,6 @@ class OperatorListener:
         self._store = context.store
         self._progress = context.progress
         self._orders: list[Order] = []
-        self._reading = asyncio.Lock()
-        self._read_at = -math.inf  # when the last reading of orders began, in seconds since the epoch
         self._is_scope_wider = False  # than when the excluded URLs were decided on
         self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
@@ -107,15 +104,9 @@ class OperatorListener:
     # --- orders -------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
-        """Read the orders that were given until now, unless another task does so meanwhile."""
-        wanted_at = self._context.clock.now()
-        async with self._reading:
-            if self._read_at >= wanted_at:
-                return
-            began_at = self._context.clock.now()
-            self._obey(await self._store.control.orders(self._orders[-1].id if self._orders else 0))
-            self._read_at = began_at  # not before: a reading that was cancelled has told nothing
-            self._context.gate.knows_orders(self._context.clock.now() + _KNOWN_FOR_S, self._listen)
+        """Read the orders that were given until now."""
+        self._obey(await self._store.control.orders(self._orders[-1].id if self._orders else 0))
+        self._context.gate.knows_orders(self._context.clock.now() + _KNOWN_FOR_S)
 
     def _obey(self, news: Sequence[Order]) -> None:
         """Pauses, blocks and stops hold at once; the rest of each order is queued."""

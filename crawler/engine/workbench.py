@@ -626,7 +626,7 @@ class Workbench:
     5. Slow domains hold at most half of the slots, slow and new ones three quarters, and all that are not proven seven
        eighths.
     6. An address has at most ``per_address`` requests in flight, and if more than four groups share it, requests to it
-       start a pause apart.
+       start a pause apart. The workers of a command share both.
     7. Domains that wait take turns, and the requests of one domain to one address go in the order in which they came.
     8. A group whose request would wait behind too many others is given back with the time at which its turn is likely
        to come.
@@ -958,8 +958,9 @@ class Workbench:
         name = network_of(text)
         if name not in self._addresses:
             _forget_some(self._addresses, now)
-            limited = Address(name, self._settings.delay_s, limit=self._settings.per_address)
-            self._addresses[name] = None if is_exempt(name, self._exempt) else limited
+            workers = self._settings.workers
+            limit, pause_s = max(1, self._settings.per_address // workers), self._settings.delay_s * workers
+            self._addresses[name] = None if is_exempt(name, self._exempt) else Address(name, pause_s, limit=limit)
         address = self._addresses[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:
             address.groups.add(group)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.page.directives import asked_of
-from crawler.page.texts import Content, MainText
+from crawler.page.texts import Content
 from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.statements import UserSql, load_statements
 from crawler.store.views import VIEWS
-from crawler.texts.kept import StoredDocument, texts_of
+from crawler.texts.kept import StoredDocument, content_of, texts_of
 from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
@@ -175,33 +175,34 @@ class Job:
     async def content_of(self, page: Any) -> Content | None:
         """The main content of a page by its ``url_id``; ``None`` without a body, or beyond the bounds.
 
-        The text that the store keeps is used; otherwise the body is read. Raises :class:`UsageError` if the library
-        that reads it is missing.
+        Raises :class:`UsageError` if the library that reads it is missing.
         """
         from crawler.export.main_text import require_library
 
         require_library(page.content_type)
-        text = await self._text_of(page)
-        content = None if text is None else text.content
+        document = await self._document_of(page)
+        content = None if document is None else await content_of(self.store, self.texts, document)
         if content is not None and content.note:
             self.tally.unread[content.note] += 1
             return None
         return content
 
     async def beginning_of(self, page: Any, most_chars: int) -> str | None:
-        """The first characters of the text of a page; ``None`` without a body, or beyond the bounds."""
-        text = await self._text_of(page)
-        if text is None or not text.note:
-            return None if text is None else text.text[:most_chars]
-        is_counted = Addition.TEXT in self.options.add and text.content is not None and text.content.note
-        self.tally.unread[text.note] += not is_counted  # by content_of
+        """The first characters of the text of a page; ``None`` without a body, or beyond the bounds.
+
+        The text that the store keeps is used; otherwise the body is read.
+        """
+        document = await self._document_of(page)
+        texts = {} if document is None else await texts_of(self.store, self.texts, [document], keeps=False)
+        for text in texts.values():
+            if not text.note:
+                return text.text[:most_chars]
+            self.tally.unread[text.note] += Addition.TEXT not in self.options.add  # else content_of counts the page
         return None
 
-    async def _text_of(self, page: Any) -> MainText | None:
-        for row in await self.store.query(SQL["document"], {"url_id": page.url_id}):
-            document = StoredDocument.of(row)
-            return (await texts_of(self.store, self.texts, [document], for_export=True)).get(document)
-        return None
+    async def _document_of(self, page: Any) -> StoredDocument | None:
+        rows = await self.store.query(SQL["document"], {"url_id": page.url_id})
+        return StoredDocument.of(rows[0]) if rows else None
 
     def unwrite(self) -> None:
         """Do not count the row that :meth:`rows` has returned last as written."""

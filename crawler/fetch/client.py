@@ -54,6 +54,7 @@ from crawler.model import (
     header,
     header_values,
 )
+from crawler.page.headers import HTML_TYPES
 from crawler.page.walls import MAX_WALL_BYTES, REFUSING, Wall, wall_in_body, wall_in_headers
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import address_for, host_of, is_loopback, split, without_userinfo
@@ -64,7 +65,6 @@ LARGE_OCTETS = 1 << 18
 _READ_LATER = (Purpose.PAGE, Purpose.SITEMAP)
 
 _JSON = "application/json"
-_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 #: The statuses by which a server refuses a request for its signature (Web Bot Auth, "Requesting a Message Signature").
 _SIGN_OTHERWISE = frozenset({401, 403})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -328,7 +328,7 @@ class HttpFetcher:
             return await self._fetched(response, headers, transfer)
         content_type, _ = _content_type(headers, request.url)
         says = b""  # of an error, if it may be a wall or name a price
-        if (status in REFUSING and content_type in _HTML_TYPES) or (status == 402 and content_type == _JSON):
+        if (status in REFUSING and content_type in HTML_TYPES) or (status == 402 and content_type == _JSON):
             says = await self._beginning(response, headers, transfer)
         if says and status != 402 and (wall := wall_in_body(says)) is not None:
             return self._walled(headers, transfer, status, wall)
@@ -387,7 +387,7 @@ class HttpFetcher:
             truncated=body.overflowed,
             unchecked=None if body.gzipped is None else request.max_bytes,
         )
-        if request.purpose not in _READ_LATER and content_type in _HTML_TYPES:  # a parser process judges the others
+        if request.purpose not in _READ_LATER and content_type in HTML_TYPES:  # a parser process judges the others
             wall = wall_in_body(fetched.body)
             if wall is not None:
                 return self._walled(headers, transfer, response.status, wall)

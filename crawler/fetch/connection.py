@@ -193,7 +193,7 @@ class Connection(ResponseHandler):
         """Begin a connection; its TLS handshake is over."""
         super().connection_made(transport)
         self.tls = transport.get_extra_info("ssl_object")
-        self._tls_facts = None if self.tls is None else facts_of(self.tls)
+        self._tls_facts = facts_of(transport)
         self.peer = (transport.get_extra_info("peername") or ("",))[0]
 
     def has_unread(self) -> bool:

@@ -68,10 +68,10 @@ class Connector(aiohttp.TCPConnector):
     def reused(self, key: Any) -> aiohttp.connector.Connection | None:
         """An idle connection that the request of the current task may be sent on; ``None`` if there is none."""
         transfer = current_transfer()
-        transfer.key, address = key, transfer.request.address
-        if transfer.request.fresh:
+        transfer.key, request, address = key, transfer.request, transfer.request.address
+        if request.fresh:
             return None
-        while (idle := self.idle.take(key)) is not None:
+        while (idle := self.idle.take(request.group, key)) is not None:
             usable = idle.is_connected() and not idle.should_close
             if usable and not idle.has_unread() and (not address or address == idle.peer):
                 self._acquired.add(idle)

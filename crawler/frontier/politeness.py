@@ -48,6 +48,7 @@ class PolitenessSettings:
         "A server under load gets more time in this way.",
     )
     slow_cap_s: float = 30.0  # the longest pause that slow answers lead to
+    workers: int = 1  # the processes that share the limits of an address
     crawl_delay_cap_s: float | None = setting(
         "crawl_delay_cap",
         None,
@@ -81,7 +82,8 @@ class PolitenessSettings:
         whole(1),
         "Requests in flight to one IP address, whatever the names of its hosts; of IPv6, to one /64.",
         "If more than 4 hosts share an address, the starts of requests to it are also `politeness.delay` apart. "
-        "Loopback, and addresses given by `fetch.resolve`, have no limit. Each worker process counts for itself.",
+        "Loopback, and addresses given by `fetch.resolve`, have no limit. The workers of a command share both, but "
+        "each may have one request in flight, and counts its own hosts.",
     )
     hours: tuple[str, ...] = setting(
         "hours",

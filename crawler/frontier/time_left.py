@@ -173,6 +173,10 @@ class _Pace(NamedTuple):
         done = 1 + (span_s - self.start_s) / self.cycle_s if self.cycle_s > 0 else self.requests
         return min(self.requests, done)
 
+    def of_queued(self) -> _Pace:
+        """The same pace without the URLs that the queued ones may bring."""
+        return self._replace(requests=min(self.requests, self.queued))
+
     @classmethod
     def shortest(cls, backlog: GroupBacklog, share: float, politeness: PolitenessSettings, now: float) -> _Pace:
         """With the pauses that apply without trouble; ``share`` of the URLs are requested."""
@@ -228,9 +232,16 @@ def _most_s(paces: Sequence[_Pace], limits: Limits) -> float:
     """Greedy scheduling needs at most the longest chain and the work shared by the slots (Graham 1966, section 2)."""
     unlimited_s = max(pace.end_s for pace in paces) + sum(p.requests * p.answer_s for p in paces) / limits.slots
     if limits.pages < math.inf:
-        # Not all answers are pages, and new URLs may all be of the slowest group: one page after another there.
-        start_s = max(pace.start_s for pace in paces)
-        unlimited_s = min(unlimited_s, start_s + 2 * limits.pages * max(pace.cycle_s for pace in paces))
+        # Not all answers are pages. The groups answer side by side as far as URLs are queued; new URLs may all be of
+        # the slowest group: one page after another there.
+        answers = 2 * limits.pages
+        queued = [pace.of_queued() for pace in paces]
+        if sum(pace.requests for pace in queued) >= answers:
+            in_slots_s = answers * max(pace.answer_s for pace in queued) / limits.slots
+            limited_s = _first_time_s(queued, answers) + in_slots_s
+        else:
+            limited_s = max(pace.start_s for pace in paces) + answers * max(pace.cycle_s for pace in paces)
+        unlimited_s = min(unlimited_s, limited_s)
     return min(unlimited_s, limits.time_s)
 
 

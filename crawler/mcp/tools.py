@@ -25,7 +25,7 @@ from crawler.search.results import Filters, SearchHit, search
 from crawler.settings.stored import stored_settings
 from crawler.store.statements import load_statements
 from crawler.terminal_text import escaped_json, printable_lines
-from crawler.texts.kept import StoredDocument, texts_of
+from crawler.texts.kept import StoredDocument, content_of, texts_of
 from crawler.texts.reader import ReadsTexts
 
 if TYPE_CHECKING:
@@ -129,19 +129,21 @@ class Tools:
         if withheld is not None:
             return answer("The text is withheld, as the page wishes.", document({"url": address, "withheld": withheld}))
         stored = [] if row["body_id"] is None else [StoredDocument.of(row)]
-        texts = await texts_of(self.store, self.texts, stored, for_export=True)
+        texts = await texts_of(self.store, self.texts, stored, keeps=False)
         if not texts:
             return answer("The store keeps no text of this page; the tool why says more.", document({"url": address}))
-        (text,) = texts.values()
+        ((page, text),) = texts.items()
         if text.note:
             return answer("The text could not be read.", document({"url": address, "unread": text.note}))
         head = document({"url": address, "title": row["title"], "fetched_at": row["fetched_at"]})
         if len(text.text) > asked.snippet_chars:
             about, shown = "The page allows no longer excerpt.", text.text[: int(asked.snippet_chars)]
-        elif text.content is None or text.content.note:
+            return answer(about, f"{head}\n\n{shown}", start=start)
+        content = await content_of(self.store, self.texts, page)
+        if content is None or content.note:
             about, shown = "The text of a page.", text.text
         else:
-            about, shown = "The main content of a page, as Markdown.", with_links(text.content, address)
+            about, shown = "The main content of a page, as Markdown.", with_links(content, address)
         return answer(about, f"{head}\n\n{shown}", start=start)
 
     async def _explained(self, url: str) -> dict[str, Any]:

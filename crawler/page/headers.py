@@ -21,13 +21,20 @@ MAX_HEADER_CHARS = 8_000
 _NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
 #: The headers that this module, :mod:`crawler.page.directives` and :mod:`crawler.page.preferences` look for.
 _DIRECTING = frozenset(("x-robots-tag", "robots-tag", SITE_TAG.lower(), *PREFERENCE_HEADERS))
-_TELLING = _DIRECTING | {"content-type", "content-language", "link"}
+_TELLING = _DIRECTING | {"content-language", "link"}
+#: The content type of HTML in the syntax of XML.
+XHTML = "application/xhtml+xml"
 #: The content types of HTML; a document without a type counts as HTML.
-HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+HTML_TYPES = ("", "text/html", XHTML)
 #: The content type of licences of RSL.
 LICENCE_TYPE = "application/rsl+xml"
 #: The content type of PDF files.
 PDF = "application/pdf"
+#: An element without content, as XML writes it; the elements left out have none in HTML either.
+_EMPTY_ELEMENT = re.compile(
+    rb"<(?!(?:area|base|br|col|embed|frame|hr|img|input|link|meta|param|source|track|wbr)[\s/])"
+    rb"([A-Za-z][^\s<>/\"']*+)((?:[^<>\"'/]|/(?!>)|\"[^\"<]*+\"|'[^'<]*+')*+)/>"
+)
 _JSON = msgspec.json.Encoder(order="sorted")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
@@ -35,8 +42,18 @@ _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^
 
 
 def telling(headers: Headers) -> Headers:
-    """Those headers that say something about a document. Most answers have one, and all are asked for each of them."""
+    """Those headers that say something about a document, besides its type. Most answers have none."""
     return tuple([field for field in headers if field[0].lower() in _TELLING])
+
+
+def is_xhtml(headers: Headers) -> bool:
+    """Whether the document was sent in the syntax of XML."""
+    return (header(headers, "content-type") or "").partition(";")[0].strip().lower() == XHTML
+
+
+def as_html(utf8: bytes) -> bytes:
+    """An XHTML page with end tags for its empty elements: to an HTML parser, ``<title/>`` contains all that follows."""
+    return _EMPTY_ELEMENT.sub(rb"<\1\2></\1>", utf8)
 
 
 def direct(headers: Headers) -> bool:
@@ -75,10 +92,10 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 
     ``url`` is the canonical URL of the document, ``token`` the crawler's product token, ``now`` in epoch seconds.
     """
+    content_type = (header(headers, "content-type") or "").strip().lower()
     headers = telling(headers)
     tags = tuple(header_tags(headers, token))
     said = directives(tags, reading=reading, now=now)
-    content_type = (header(headers, "content-type") or "").strip().lower()
     return PageFacts(
         index=said.index,
         follow=said.follow,

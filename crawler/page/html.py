@@ -22,7 +22,7 @@ from hashlib import sha256
 from crawler.model import Headers, PageFacts, Reading, Resource
 from crawler.page.charset import in_encoding
 from crawler.page.directives import directives, header_tags
-from crawler.page.headers import canonical_in_headers, declared_language, licences_in_headers, telling
+from crawler.page.headers import canonical_in_headers, declared_language, is_xhtml, licences_in_headers, telling
 from crawler.page.links import collapse
 from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
@@ -56,7 +56,7 @@ def read_page(
     A hostile page can take minutes and gigabytes: outside of tests, call this in a process whose time and memory are
     bounded (:mod:`crawler.engine.parser_process`).
     """
-    page = read_tags(body, charset, resources=resources, shingles=shingles)
+    page = read_tags(body, charset, is_xml=is_xhtml(headers), resources=resources, shingles=shingles)
     headers = telling(headers)
     tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)

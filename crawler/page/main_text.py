@@ -16,7 +16,7 @@ from itertools import islice
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import to_utf8
-from crawler.page.headers import HTML_TYPES, PDF
+from crawler.page.headers import HTML_TYPES, PDF, XHTML, as_html
 from crawler.page.language import language_of
 from crawler.page.pdf import read_pdf
 from crawler.page.texts import MainText, Section
@@ -62,7 +62,7 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
     _, utf8 = to_utf8(body, charset)
     if content_type not in HTML_TYPES:
         return MainText("", clean(utf8.decode(errors="replace")[:MAX_TEXT_CHARS]))
-    tree = LexborHTMLParser(utf8, options=_OPTIONS)
+    tree = LexborHTMLParser(as_html(utf8) if content_type == XHTML else utf8, options=_OPTIONS)
     language = language_of(tree)
     main = tree.css_first(_MAIN)
     found = None if main is None else _read(main, _NOT_TEXT, language)

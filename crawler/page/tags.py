@@ -14,7 +14,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborCSSSelector, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
-from crawler.page.headers import LICENCE_TYPE, language_tag
+from crawler.page.headers import LICENCE_TYPE, as_html, language_tag
 from crawler.page.links import LinkTable, collapse, is_instant, refresh_target
 from crawler.page.targets import Use, rel_words
 
@@ -29,9 +29,10 @@ MAX_LICENCE_CHARS = 65_536
 MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
-# element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href. The title is
-# looked for in the head.
-_SELECTOR = "[href],meta,frame,iframe,script,style,noscript"
+# element, so [href] stands for <a>, <area>, <link> and <base>, and [src] for frames; few other elements have one. An
+# anchor whose href is a bare fragment is no link; in a drawing that may be its second href. The title is looked for in
+# the head.
+_SELECTOR = "[href]:not(a[href^='#']:not(svg *)),[src]:not(img):not(script),meta,script,style,noscript"
 # Each tree would make an engine of its own.
 _ENGINE = LexborCSSSelector()  # type: ignore[no-untyped-call]
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
@@ -67,19 +68,22 @@ class Said(NamedTuple):
     resources: Counter[tuple[str, str]]  # how often each kind names each target
 
 
-def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shingles: bool = False) -> Said:
+def read_tags(
+    body: bytes, charset: str | None, *, is_xml: bool = False, resources: bool = False, shingles: bool = False
+) -> Said:
     """Parse a page and collect what its tags say, with the digest of its visible text.
 
     On request it has the resources of the page and the shingles of its text.
 
-    ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
+    ``charset`` is that of the Content-Type header, which also says whether the page ``is_xml``. A hostile page can take
+    minutes and gigabytes.
     """
     encoding, is_certain = sniffed(body, charset)
-    root, tags = _parsed(body, encoding)
+    root, tags = _parsed(body, encoding, is_xml)
     if not is_certain and (change := changed(encoding, tags.declared)) != encoding:  # by a <meta> behind the prescan
         encoding = change
         del root, tags
-        root, tags = _parsed(body, encoding)
+        root, tags = _parsed(body, encoding, is_xml)
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -99,8 +103,9 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
     )
 
 
-def _parsed(body: bytes, encoding: str) -> tuple[LexborNode, _Tags]:
-    tree = LexborHTMLParser(in_utf8(body, encoding), options=_OPTIONS)
+def _parsed(body: bytes, encoding: str, is_xml: bool) -> tuple[LexborNode, _Tags]:
+    utf8 = in_utf8(body, encoding)
+    tree = LexborHTMLParser(as_html(utf8) if is_xml else utf8, options=_OPTIONS)
     tree.raw_html = b""  # the parser would keep a copy of the page
     root = tree.root
     assert root is not None  # an empty page has an <html> too
@@ -131,7 +136,7 @@ class _Tags:
         self.canonicals: list[str] = []
         self.refresh: str | None = None
         self.metas: list[tuple[str, str]] = []
-        self.not_text: list[LexborNode] = []  # in document order
+        self.not_text: list[LexborNode] = []
         self.pragma_language: str | None = None
         self.feeds: list[str] = []
         self.licences: list[str] = []  # the targets of links to licences of RSL (RSL 1.0, 4.5)
@@ -192,11 +197,11 @@ class _Tags:
 
 def _title(root: LexborNode) -> str | None:
     """The first title, which is nearly always in the head. A drawing or a formula has titles of its own."""
-    for place in filter(None, (root.parser.head, root)):
-        for node in _ENGINE.find("title", place)[:MAX_TITLES]:
-            if not _is_within(node, "svg", "math"):
-                return collapse(node.text(), MAX_TITLE_CHARS)
-    return None
+    head = root.parser.head
+    titles = [] if head is None else _ENGINE.find("title", head)  # no drawing stands in a head
+    if not titles:
+        titles = [node for node in _ENGINE.find("title", root)[:MAX_TITLES] if not _is_within(node, "svg", "math")]
+    return collapse(titles[0].text(), MAX_TITLE_CHARS) if titles else None
 
 
 def _media_type(attributes: dict[str, str | None]) -> str:
@@ -224,10 +229,10 @@ def _resources(root: LexborNode) -> Counter[tuple[str, str]]:
 def _text_sha256(root: LexborNode, not_text: list[LexborNode]) -> bytes:
     """The digest of the visible text and the title, without the blanks that mark-up adds. Changes the tree.
 
-    ``not_text`` are the elements whose text is not visible, in document order.
+    ``not_text`` are the elements whose text is not visible.
     """
-    for node in reversed(not_text):  # what an element contains before the element: freeing it frees its content
-        node.decompose()
+    for node in not_text:
+        node.decompose(recursive=False)  # it leaves the tree with its content
     return sha256(root.text(skip_empty=True).encode().translate(None, _WHITESPACE)).digest()
 
 

@@ -33,8 +33,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
 class MainText(msgspec.Struct, frozen=True, array_like=True):
     """The main text of a page. The text includes the headings; ``language`` is the one that the page states.
 
-    ``note`` says why the text was not read, if that took more than a parser process may take. ``content`` is read apart
-    from the text; it is ``None`` without the libraries that read it.
+    ``note`` says why the text was not read, if that took more than a parser process may take.
     """
 
     headings: str
@@ -42,4 +41,3 @@ class MainText(msgspec.Struct, frozen=True, array_like=True):
     sections: tuple[Section, ...] = ()
     language: str | None = None
     note: str = ""
-    content: Content | None = None

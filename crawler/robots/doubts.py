@@ -25,9 +25,7 @@ MAX_DOUBTS = 20
 
 _SHOWN_CHARS = 80
 _SHOWN_PATH_CHARS = 40
-_SECOND_FIELD = re.compile(r"(?:^|[\s*>]|\\[nr])(?:user-agent|allow|disallow)[ \t]*:", re.IGNORECASE)
 _URL = re.compile("https?://", re.IGNORECASE)
-_COMMA = re.compile(r",[ \t]*/")
 
 
 class Doubt(NamedTuple):
@@ -89,18 +87,14 @@ def _doubtful(file: RobotsFile) -> Iterator[tuple[Line, str]]:
         if mended.text and (mended.number not in written or mended[:3] != line[:3]):
             read = f"{mended.field.capitalize()}: {shown(mended.value, _SHOWN_PATH_CHARS)}"
             opens = mended.field == line.field == ALLOW
-            yield line, "it opens nothing, as its path has no slash" if opens else f"only strict obeys it, as {read}"
+            yield line, "it opens no more than as it is written" if opens else f"only strict obeys it, as {read}"
 
 
 def _about(line: Line) -> str:
     """The doubt about a line as every reading takes it."""
     value = line.value
-    if line.field in RULES | {USER_AGENT} and _SECOND_FIELD.search(value):
-        return "the second field on the line is read as a part of the value"
     if line.field in RULES and _URL.match(value):
         return "it is a URL and no path; only strict obeys it, and only if it is of this site"
-    if line.field in RULES and _COMMA.search(value):
-        return "commas do not separate paths; they are read as a part of the path"
     if line.field in (CRAWL_DELAY, REQUEST_RATE) and value and asked_delay_s(line) is None:
         return "the value is no number of seconds such as 1.5, and no rate such as 1/10s, so it sets no pause"
     if line.field == USER_AGENT and "*" in value and "*" not in value.split():

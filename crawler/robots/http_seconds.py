@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from crawler.dates import http_date
-from crawler.model import Headers, header
+from crawler.model import Headers, header, header_values
 
 #: The largest number of seconds read from a header. Larger numbers are cut to it (RFC 9111, 1.2.2).
 MAX_SECONDS = 2**31
@@ -24,13 +24,18 @@ def delta_seconds(text: str) -> float | None:
 def retry_after_s(headers: Headers, now: float) -> float | None:
     """The seconds from ``now`` that ``Retry-After`` asks to wait; None if the header is absent or unreadable.
 
-    A date is cut to :data:`MAX_SECONDS` like a number: Python cannot convert every time in the year 9999.
+    The longest of several counts. A date is one of the server's clock: if ``Date`` says that this clock is slow, the
+    time is counted from there. It is cut to :data:`MAX_SECONDS` like a number: Python cannot convert every time in the
+    year 9999.
     """
-    value = header(headers, "retry-after")
-    if value is None:
-        return None
+    waits = (_wait_s(value, headers, now) for value in header_values(headers, "retry-after"))
+    return max((seconds for seconds in waits if seconds is not None), default=None)
+
+
+def _wait_s(value: str, headers: Headers, now: float) -> float | None:
     seconds = delta_seconds(value)
     if seconds is not None:
         return seconds
-    date = http_date(value)
-    return None if date is None else min(max(0.0, date - now), float(MAX_SECONDS))
+    date, sent = http_date(value), http_date(header(headers, "date") or "")
+    since = now if sent is None else min(now, sent)
+    return None if date is None else min(max(0.0, date - since), float(MAX_SECONDS))

@@ -19,6 +19,9 @@ _NAMED = re.compile(r"([^/?#\s*]+)(.*)", re.DOTALL)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?://|$)", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9*]+\$?")
 _WORD = re.compile(r"\w")
+_BETWEEN_PATHS = re.compile(r",[ \t]*(?=/)|;[ \t]+(?=/)")
+_EVERY_ROBOT = re.compile(r"\*[*./]*")
+_AROUND_NAMES = str.maketrans(dict.fromkeys("\"',;", " "))
 
 
 def meant_lines(file: RobotsFile, site: str) -> list[Line]:
@@ -34,16 +37,35 @@ def unheaded(lines: Iterable[Line]) -> list[Line]:
 
 
 def _meant(line: Line, site: str) -> Line:
-    if line.field not in RULES or not line.value or line.value[0] in "/*":
+    value: str | None = line.value
+    if line.field == USER_AGENT:
+        value = _meant_agents(line.value)
+    elif line.field in RULES:
+        value = meant_path(_meant_list(line.value), site)
+    if value is None or value == line.value:
         return line
-    path = meant_path(line.value, site)
-    if path is None:
-        return line
-    return Line(line.number, line.field, path, f"{line.shown} (read as {line.field.capitalize()}: {path})")
+    return Line(line.number, line.field, value, f"{line.shown} (read as {line.field.capitalize()}: {value})")
+
+
+def _meant_agents(value: str) -> str:
+    """``*`` if that is what the value of a ``User-agent`` line means, such as ``"*"``, ``**`` and ``*,``."""
+    if "*" not in value or "*" in value.split():
+        return value
+    return "*" if any(map(_EVERY_ROBOT.fullmatch, value.translate(_AROUND_NAMES).split())) else value
+
+
+def _meant_list(value: str) -> str:
+    """The paths of a rule without quotation marks, without a comment behind ``//``, and with blanks for commas."""
+    if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    path, _, comment = value.partition(" // ")
+    return _BETWEEN_PATHS.sub(" ", value if comment.startswith("/") else path)
 
 
 def meant_path(value: str, site: str) -> str | None:
-    """The path that a value without a leading slash means at ``site``; None if it is of another site, or unclear."""
+    """The path that a value means at ``site``; None if it is of another site, or unclear."""
+    if not value or value[0] in "/*":
+        return value
     full = _FULL_URL.fullmatch(value)
     if full is not None:
         return (full[2] if full[2].startswith("/") else f"/{full[2]}") if _is_here(full[1], site) else None

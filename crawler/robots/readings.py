@@ -26,7 +26,9 @@ from crawler.robots.text import MAX_LINES, Line, RobotsFile
 MAX_DELAY_S = 1e9
 
 _DIGITS = frozenset("0123456789")
-_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_SECONDS = re.compile(
+    r"[\"']?([0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[ \t]*(?:([sm])(?:ecs?|econds?|ins?|inutes?)?)?[\"';.]?", re.IGNORECASE
+)
 _RATE = re.compile(r"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)\b.*", re.IGNORECASE | re.DOTALL)
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -224,10 +226,11 @@ def _crawl_delay_s(members: Iterable[Line]) -> float | None:
 def asked_delay_s(line: Line) -> float | None:
     """The seconds between requests that ``Crawl-delay: 2.5`` or ``Request-rate: 1/5`` (1/10m, 100/24h) asks for.
 
-    None if the value is unreadable. A time of day after a rate is ignored: the pause holds all day.
+    A delay may have a unit (``10 sec``, ``5 min``) and a decimal comma. None if the value is unreadable. A time of day
+    after a rate is ignored: the pause holds all day.
     """
-    if line.field == CRAWL_DELAY and _SECONDS.fullmatch(line.value):
-        return min(float(line.value), MAX_DELAY_S)
+    if line.field == CRAWL_DELAY and (seconds := _SECONDS.fullmatch(line.value)) is not None:
+        return min(float(seconds[1].replace(",", ".")) * _UNIT_S[(seconds[2] or "").lower()], MAX_DELAY_S)
     rate = _RATE.fullmatch(line.value) if line.field == REQUEST_RATE else None
     if rate is None or int(rate[1]) == 0:
         return None

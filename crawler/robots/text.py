@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from crawler.model import Reading
@@ -37,6 +37,10 @@ MAX_LINES = 250_000
 MAX_EXTENSIONS = 1000
 
 _WHITE = " \t\x0b\x0c"
+#: A field within a line: the break before it was lost, as in ``User-agent: * Disallow: /``.
+_FIELD_WITHIN = re.compile(r"(?:(?<=[\s*;|,])|(?<=\\[nr]))(?:user-agent|allow|disallow)[ \t]*:", re.IGNORECASE)
+_BETWEEN = f"{_WHITE};|,"
+_MOST_ON_A_LINE = 1_000
 _AGENTS_EXAMINED, _MOST_INDENTED = 100, 200
 _CONTENT = re.compile(rb"(?:\A|[\r\n])[ \t]*([^#\s])")  # of a line that is neither blank nor a comment
 _BOM = b"\xef\xbb\xbf"
@@ -136,16 +140,18 @@ def _first_lines(whole: bytes) -> bytes:
     return whole if first_unread is None else whole_lines(whole, max(first_unread.start(1), MAX_BYTES))
 
 
-_NONE: Mapping[int, Line] = {}
+_NONE: Mapping[int, list[Line]] = {}
 
 
-def _lines(text: str, mended: Mapping[int, Line] = _NONE) -> tuple[tuple[Line, ...], int]:
+def _lines(text: str, mended: Mapping[int, list[Line]] = _NONE) -> tuple[tuple[Line, ...], int]:
     """The lines to keep, and the number of lines with unknown fields. ``mended`` has lines to use instead."""
     lines: list[Line] = []
     extensions = 0
     for number, content, commented in contents(text):
-        if content:
-            line = mended.get(number) or line_of(number, content)
+        if number in mended:
+            lines += mended[number]
+        elif content:
+            line = line_of(number, content)
             if line is None:
                 continue
             if line.field not in KNOWN_FIELDS:
@@ -158,14 +164,34 @@ def _lines(text: str, mended: Mapping[int, Line] = _NONE) -> tuple[tuple[Line, .
     return tuple(lines), extensions
 
 
-def _mended(text: str) -> dict[int, Line]:
-    """The lines that a person reads although they are misspelt, by their numbers."""
+def _mended(text: str) -> dict[int, list[Line]]:
+    """The lines that a person reads although they are misspelt or lack a line break, by their numbers."""
     names = Names()
-    lines = (meant_line(number, content, names) for number, content, _ in contents(text) if content)
-    return {line.number: line for line in lines if line is not None}
+    found = ((number, meant_by(number, content, names)) for number, content, _ in contents(text) if content)
+    return {number: lines for number, lines in found if lines}
 
 
-def meant_line(number: int, content: str, names: Names) -> Line | None:
+def meant_by(number: int, content: str, names: Names) -> list[Line]:
+    """The lines that ``content`` clearly means, if its field is misspelt, or if a colon or a line break is missing."""
+    if content.count(":") > 1 and (starts := _fields_within(content)):
+        parts = [_without_break(content[start:end]) for start, end in pairwise((0, *starts, len(content)))]
+        lines = [_meant_line(number, part, names) or line_of(number, part) for part in parts]
+        if lines[0] is not None and lines[0].field in KNOWN_FIELDS:
+            return [line for line in lines if line is not None]
+    line = _meant_line(number, content, names)
+    return [] if line is None else [line]
+
+
+def _fields_within(content: str) -> list[int]:
+    return [match.start() for match in islice(_FIELD_WITHIN.finditer(content), _MOST_ON_A_LINE)]
+
+
+def _without_break(part: str) -> str:
+    """``part`` without what stands for the lost line break behind it: a separator, or a written ``\\n``."""
+    return part.rstrip(_BETWEEN).removesuffix(r"\n").removesuffix(r"\r").rstrip(_BETWEEN)
+
+
+def _meant_line(number: int, content: str, names: Names) -> Line | None:
     """The line that ``content`` means, if its field is misspelt or its colon is missing; None if that is unclear."""
     line = line_of(number, content)
     if line is not None and line.field in KNOWN_FIELDS:

@@ -348,6 +348,8 @@ def _failures_shown() -> Iterator[None]:
     """A context after the end of a run is in the store. A failure inside is printed and keeps the exit code."""
     try:
         yield
+    except BrokenPipeError:
+        pass  # nobody reads the summary any more, as with `| head -1`
     except Exception as error:
         _tell_failure(error)
 

@@ -209,7 +209,9 @@ class Team:
         share, more = divmod(self._settings.limits.concurrency, self._settings.workers.count)
         # This process ends the crawl after --max-time: a replacement would count it from its own start.
         limits = replace(self._settings.limits, concurrency=share + (slot < more), max_time_s=None)
-        assignment = Assignment(replace(self._settings, limits=limits), self._store.run_id, self._clock, self._ends_at)
+        politeness = replace(self._settings.politeness, workers=self._settings.workers.count)
+        settings = replace(self._settings, limits=limits, politeness=politeness)
+        assignment = Assignment(settings, self._store.run_id, self._clock, self._ends_at)
         try:
             process = self._forks.pop() if self._forks else spawn()
         except OSError as error:

@@ -156,6 +156,8 @@ async def begun(
         raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
+        if store.warning:
+            tell(store.warning)
         async with store.beginning():
             await store.require_whole()
             await store.bodies.keep_in(settings.store.bodies)

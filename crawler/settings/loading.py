@@ -120,8 +120,7 @@ def _unknown(name: str, value: object) -> str:
     if name in KEYS:
         return f"{name} is a key, not a section: write {KEYS[name].word} = … in [{KEYS[name].section}]"
     if name in SECTIONS:
-        keys = ", ".join(key.word for key in KEYS.values() if key.section == name)
-        return f"{name} is a section: write [{name}] and below it its keys ({keys})"
+        return f"{name} is a section: write [{name}] and below it its keys ({_keys_of(name)})"
     if isinstance(value, Mapping):
         near = nearest(name, SECTIONS)
         return f"unknown section [{name}], " + (f"did you mean [{near[0]}]?" if near else _all_of(SECTIONS))
@@ -129,7 +128,15 @@ def _unknown(name: str, value: object) -> str:
     word = name.rpartition(".")[2]
     words = [word] if word in by_word else nearest(word, by_word)
     near = nearest(name, KEYS, alike=0.8) or [by_word[near_word] for near_word in words]
-    return f"unknown key {name!r}, " + (f"did you mean {near[0]!r}?" if near else _all_of(SECTIONS))
+    if near:
+        return f"unknown key {name!r}, did you mean {near[0]!r}?"
+    section = name.partition(".")[0]
+    known = f"the keys of [{section}] are {_keys_of(section)}" if section in SECTIONS else _all_of(SECTIONS)
+    return f"unknown key {name!r}, {known}"
+
+
+def _keys_of(section: str) -> str:
+    return ", ".join(key.word for key in KEYS.values() if key.section == section)
 
 
 def _all_of(sections: Iterable[str]) -> str:

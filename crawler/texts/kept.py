@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec.structs import replace
 
 from crawler.engine.text_messages import TextUnread
 from crawler.page.texts import Content, MainText
@@ -47,14 +46,12 @@ class StoredDocument:
 
 
 async def texts_of(
-    store: Store, reader: ReadsTexts, documents: Iterable[StoredDocument], *, for_export: bool = False
+    store: Store, reader: ReadsTexts, documents: Iterable[StoredDocument], *, keeps: bool = True
 ) -> dict[StoredDocument, MainText]:
-    """The texts of documents. Those that the store does not keep yet are read, and kept from then on.
+    """The texts of documents. Those that the store does not keep yet are read, and kept from then on if it ``keeps``.
 
-    ``for_export`` reads a text again that was kept without its content, and keeps nothing: an export only reads.
-
-    A document beyond the bounds has an empty text with a note, and so has its content, which has bounds of its own. A
-    document whose body was deleted is left out. All texts are in memory at once.
+    A document beyond the bounds has an empty text with a note. A document whose body was deleted is left out. All texts
+    are in memory at once.
     """
     wanted = set(documents)
     kept = await _kept(store, {document.body_id for document in wanted})
@@ -62,18 +59,32 @@ async def texts_of(
     for document in wanted:
         read_as, data = kept.get(document.body_id, ("", b""))
         text = await asyncio.to_thread(_unpacked, data) if read_as == document.read_as else None
-        if text is None or (for_export and text.content is None):
+        if text is None:
             unknown.append(document)
         else:
             texts[document] = text
     if unknown:
-        read = await _read(store, reader, unknown, contents=for_export or store.results.keeps_contents)
-        if not for_export:
+        read = await _read(store, reader, unknown)
+        if keeps:
             await store.results.keep_texts(
                 [KeptText(document.body_id, document.read_as, _packed(text)) for document, text in read.items()]
             )
         texts |= read
     return texts
+
+
+async def content_of(store: Store, reader: ReadsTexts, document: StoredDocument) -> Content | None:
+    """The content of a document. It is not kept: to read it takes up to twenty times as long as to read the text.
+
+    A document beyond the bounds has an empty content with a note. ``None`` if the body was deleted, if its type has no
+    content, or if a library is missing.
+    """
+    for body in (await store.bodies.get([document.body_id])).values():
+        try:
+            return await reader.content(document.site, body, document.charset, document.content_type)
+        except TextUnread as unread:
+            return Content("", "", note=str(unread))
+    return None
 
 
 async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
@@ -84,20 +95,17 @@ async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
 
 
 async def _read(
-    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument], *, contents: bool
+    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument]
 ) -> dict[StoredDocument, MainText]:
     bodies = await store.bodies.get(document.body_id for document in documents)
 
     async def read(document: StoredDocument) -> MainText:
-        question = document.site, bodies[document.body_id], document.charset, document.content_type
         try:
-            text = await reader.main_text(*question)
+            return await reader.main_text(
+                document.site, bodies[document.body_id], document.charset, document.content_type
+            )
         except TextUnread as unread:
-            text = MainText("", "", note=str(unread))
-        try:
-            return replace(text, content=await reader.content(*question)) if contents else text
-        except TextUnread as unread:
-            return replace(text, content=Content("", "", note=str(unread)))
+            return MainText("", "", note=str(unread))
 
     there = [document for document in documents if document.body_id in bodies]
     async with asyncio.TaskGroup() as tasks:

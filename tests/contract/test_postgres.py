@@ -50,6 +50,18 @@ async def test_a_foreign_or_missing_database_or_another_schema_is_refused(postgr
     postgres.psql("UPDATE store_version SET version = 999", database=postgres.name_in(newer))
     with pytest.raises(StoreVersionError, match="another version of the crawler"):
         await open_and_close(newer)
+    postgres.psql("CREATE ROLE stranger LOGIN")
+    with pytest.raises(UsageError, match=r"belongs to the role crawler.* grant-reader"):
+        await open_and_close(newer.replace("crawler@", "stranger@"))
+
+
+async def test_a_superuser_is_warned(postgres: Cluster) -> None:
+    url = postgres.make_store()
+    for role, warning in ("crawler", ""), ("postgres", "a superuser"):
+        store = await PostgresStore.open(url.replace("crawler@", f"{role}@"))
+        assert warning in store.warning, role
+        assert bool(store.warning) is bool(warning), role
+        await store.close()
 
 
 async def test_an_unreachable_database_is_a_store_error_without_its_password() -> None:

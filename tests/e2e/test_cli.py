@@ -419,7 +419,7 @@ def test_a_closed_pipe_is_no_error(web: LoopbackWeb, db_path: Path) -> None:
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
     me = f"{forking_python()} -m crawler"
     for command in (
-        f"status --db {db_path}",
+        "--help",
         f"status --json --db {db_path}",
         f"why --db {db_path} {web.url('a.test')}",
     ):
@@ -432,9 +432,10 @@ def test_a_closed_pipe_is_no_error(web: LoopbackWeb, db_path: Path) -> None:
 
 def test_a_full_output_device(web: LoopbackWeb, db_path: Path) -> None:
     assert here("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0").code == 0
-    code, _, err = shell(f"{sys.executable} -m crawler status --db {db_path} > /dev/full")
-    assert code == 2
-    assert err == "crawler: standard output: No space left on device\n"
+    me = f"{sys.executable} -m crawler"
+    for command in (f"status --db {db_path}", "--help"):
+        assert shell(f"{me} {command} > /dev/full") == (2, "", "crawler: standard output: No space left on device\n")
+    assert shell(f"{me} status --db {db_path} >&- 2>&-") == (0, "", ""), "no file takes the number of a closed stream"
 
 
 def test_a_terminal_without_unicode(web: LoopbackWeb, db_path: Path) -> None:

@@ -12,13 +12,15 @@ from crawler.demo.pages import Page, plain
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 
-DOUBTFUL = "Disallow: /above\nUser-agent: *\nDisallow: private\nDissallow: /typo\nDisallow: /closed\nCrawl-delay: 1,5\n"
+DOUBTFUL = (
+    "Disallow: /above\nUser-agent: *\nDisallow: private\nDissallow: /typo\nDisallow: /closed\nCrawl-delay: soon\n"
+)
 TOLD = [
     "line 1 (Disallow: /above): it stands above every User-agent line, so only strict obeys it",
     "line 3 (Disallow: private): only strict obeys it, as Disallow: /private",
     "line 4 (Dissallow: /typo): only strict obeys it, as Disallow: /typo",
-    "line 6 (Crawl-delay: 1,5): the value is no number of seconds such as 1.5, and no rate such as 1/10s, so it sets no"
-    " pause",
+    "line 6 (Crawl-delay: soon): the value is no number of seconds such as 1.5, and no rate such as 1/10s, so it sets"
+    " no pause",
 ]
 
 

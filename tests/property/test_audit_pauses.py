@@ -76,6 +76,7 @@ def test_every_setting_of_pauses_is_drawn() -> None:
         "hours",
         "per_address",
         "large_hosts",
+        "workers",
         "sites",
     }
 

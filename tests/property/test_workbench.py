@@ -185,10 +185,11 @@ class Crawl:
         of_domain = sum(other.domain == ticket.domain for other in flying)
         assert of_domain < max(1, math.ceil(self.slots / 4)), "4"
         at_address = sum(self.web.address[other.group] == address for other in flying)
-        assert at_address < self.settings.per_address, "6"
+        assert at_address < max(1, self.settings.per_address // self.settings.workers), "6"
         self.asked[address].add(group)
         if len(self.asked[address]) > 5:
-            assert self.now >= self.started_at.get(address, -math.inf) + delay_s - 1e-6, "6: a crowded address"
+            apart_s = delay_s * self.settings.workers
+            assert self.now >= self.started_at.get(address, -math.inf) + apart_s - 1e-6, "6: a crowded address"
         self.started_at[address] = self.now
         waiting = [each for queue in self.queues.values() for each in queue if each.waits_in is not None]
         assert all(n <= _MOST_WAITING_OF_DOMAIN for n in Counter(each.domain for each in waiting).values()), "9"
@@ -211,6 +212,7 @@ def crawls(draw: st.DrawFn) -> Crawl:
         delay_s=draw(st.sampled_from((0.0, 0.1, 1.0))),
         slow_factor=0.0,
         per_address=draw(st.integers(1, 8)),
+        workers=draw(st.integers(1, 3)),
     )
     return Crawl(web, settings, draw(st.integers(1, 40)), chance)
 

@@ -262,6 +262,14 @@ def test_a_page_named_as_a_sitemap_is_crawled_as_a_page(db_path: Path) -> None:
     assert ends(db_path)[f"{A}/map.html"] == ("fetched", "200")
 
 
+def test_no_url_is_taken_from_a_sitemap_that_says_nofollow(db_path: Path) -> None:
+    for number, (tag, taken) in enumerate((("noindex, follow", ["/new"]), ("noindex, nofollow", []))):
+        listed = replace(urlset(f"{A}/new"), headers=(("X-Robots-Tag", tag),))
+        site: Site = {"/": page(), "/new": page(), "/sitemap.xml": listed}
+        web, _ = crawled(db_path.with_suffix(f".{number}"), {"a.test": site})
+        assert asked(web) == ["/", *taken, "/robots.txt", "/sitemap.xml"], tag
+
+
 def test_a_start_page_served_for_every_url_is_not_a_sitemap(db_path: Path) -> None:
     web, _ = crawled(db_path, {"a.test": {"/robots.txt": plain(""), "*": page()}})
     assert asked(web) == ["/", "/robots.txt", "/sitemap.xml"]

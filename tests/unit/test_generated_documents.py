@@ -35,6 +35,7 @@ def test_every_field_of_the_settings_is_in_the_table_or_is_a_constant() -> None:
         "identity.signature_lifetime_s",
         "limits.claimed_groups",
         "politeness.slow_cap_s",
+        "politeness.workers",
         "robots.max_redirects",
         "robots.min_fresh_s",
     }

@@ -128,6 +128,10 @@ class Postgres:
         self._was_connected = True
         return made
 
+    def is_superuser(self) -> bool:
+        """Whether the role of the open connection is a superuser; the server reports that to its clients."""
+        return self._is_open() and getattr(self._connection.get_settings(), "is_superuser", "off") == "on"
+
     def _is_open(self) -> bool:
         return self._connection is not None and not self._connection.is_closed()
 
@@ -243,7 +247,9 @@ class Postgres:
         try:
             yield
         except _REFUSED as error:
-            raise UsageError(f"{self.name}: {_text(error)}") from error
+            is_lacking = isinstance(error, asyncpg.InsufficientPrivilegeError)
+            remedy = "; connect as the role that owns the database and the store" if is_lacking else ""
+            raise UsageError(f"{self.name}: {_text(error)}{remedy}") from error
         except _CONFLICTS as error:
             raise TransactionConflict(f"{self.name}: {_text(error)}") from error
         except _LOST as error:
@@ -310,6 +316,11 @@ _GRANTS_ON_VIEWS = """
 SELECT format('GRANT SELECT ON %I TO %I', table_name, grantee) AS statement
 FROM information_schema.role_table_grants JOIN information_schema.views USING (table_schema, table_name)
 WHERE table_schema = current_schema() AND privilege_type = 'SELECT' AND grantee <> grantor
+"""
+#: Also those that the role of this connection may not read.
+_RELATIONS = """
+SELECT relname AS name, pg_get_userbyid(relowner) AS owner, has_table_privilege(oid, 'SELECT') AS is_readable
+FROM pg_catalog.pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 _WORKERS_ALIVE = """
 SELECT host || ':' || pid AS name FROM worker
@@ -381,11 +392,13 @@ async def holds_store(url: str) -> bool:
 
 async def _version(database: Postgres) -> int | None:
     """See :func:`version_in`. Changes nothing."""
-    rows = await database.execute_fetchall(
-        "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-    )
-    tables = {name for (name,) in rows}
+    relations = {row.name: row for row in await database.execute_fetchall(_RELATIONS)}
     version = 0
-    if "store_version" in tables:
+    if found := relations.get("store_version"):
+        if not found.is_readable:
+            raise UsageError(
+                f"{database.name}: the store belongs to the role {found.owner}, and this role may not read it; connect "
+                f"as {found.owner}, which can also make a role that reads (`crawler store grant-reader`)"
+            )
         ((version,),) = await database.execute_fetchall("SELECT version FROM store_version")
-    return version_in(database.name, tables, version)
+    return version_in(database.name, relations, version)

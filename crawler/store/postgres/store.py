@@ -110,6 +110,15 @@ class PostgresStore(Store):
     def name(self) -> str:
         return self._db.name
 
+    @property
+    def warning(self) -> str:
+        if not self._reader.is_superuser():
+            return ""
+        return (
+            f"{self.name}: this role is a superuser of PostgreSQL, and a crawl needs none of its rights; crawl as a "
+            "role that owns the database alone (docs/install.md)"
+        )
+
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
         async with locked(self._reader, OPENING):

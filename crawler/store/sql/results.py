@@ -12,8 +12,6 @@ from crawler.store.sql.section import StoreSection, in_transaction
 class Results(StoreSection):
     """Results that are computed from the whole crawl. Each method is one transaction."""
 
-    keeps_contents = True  # with the texts of bodies
-
     @in_transaction
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Replace all ranks. They cover the crawl up to the request ``last_request``."""

@@ -269,6 +269,8 @@ def test_a_request_refused_by_the_address_guard_was_not_sent() -> None:
     reason = refusal("192.0.2.1", allow_private=True, loopback_only=True)
     nobody = [called(contact="")]
     assert breaches(robots(0, status=None, error=reason, error_kind="address", bytes=0), terms=nobody) == []
+    no_name = robots(0, status=None, error="no such name", error_kind="dns_no_name", bytes=0)
+    assert breaches(no_name, terms=nobody) == [], "a name that does not exist"
     assert breaches(robots(0, status=None, error="timeout", bytes=0), terms=nobody) == [Check.IDENTITY]
 
 

@@ -107,6 +107,12 @@ def test_limits_bound_the_time() -> None:
     endless = {0: DepthCount(answered=1), 1: DepthCount(queued=500, answered=10), 2: DepthCount(queued=90)}
     seen = left(GroupBacklog("a", 400), GroupBacklog("b", 100), depths=endless, limits=Limits(pages=20))
     assert seen.least_s == pytest.approx(9 * 2, abs=0.1), "ten pages of each group"
+    assert left(GroupBacklog("a", 400), GroupBacklog("b", 100), depths=endless, limits=Limits(pages=200)).most_s == (
+        pytest.approx(300 * 2.1, rel=0.01)
+    ), "b has 100 of the 400 requests, and a has the others one after another"
+    far = GroupBacklog("far", 9, last_due_at=NOW + 9000, pause_s=900)
+    most_s = left(GroupBacklog("a", 400), far, depths=endless, limits=Limits(pages=20)).most_s
+    assert most_s == pytest.approx(40 * 2.1, rel=0.01), "a group whose retry is far away does not hold up the limit"
     assert seen.end is End.BOUNDED
     assert seen.most_s is not None
     assert seen.most_s >= 19 * 2

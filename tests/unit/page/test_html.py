@@ -34,6 +34,14 @@ class TestDirectives:
         assert not page("<meta name=figtree content=noindex>").index
         assert page("<meta name=otherbot content=noindex>").index
 
+    def test_empty_elements_of_xhtml_contain_nothing(self) -> None:
+        rest = '<meta name="robots" content="noindex"/><a href="/b">b</a>'
+        for empty in ("<title/>", '<script src="a>b.js" />', "<template id='/>'/>", "<iframe src='/b'/>"):
+            html = f'<?xml version="1.0"?>\n<html xmlns="http://www.w3.org/1999/xhtml">{empty}{rest}'
+            facts = page(html, headers=(("Content-Type", "Application/XHTML+XML; charset=utf-8"),))
+            assert (facts.index, [link.url for link in facts.links]) == (False, ["http://a.test/b"]), empty
+        assert page(f"<title/>{rest}").index, "HTML has no empty elements of this form"
+
     def test_header_and_tags_add_up(self) -> None:
         facts = page("<meta name=robots content=nofollow>", headers=(("x-robots-tag", "noindex"),))
         assert (facts.index, facts.follow) == (False, False)
@@ -180,7 +188,7 @@ class TestLinks:
 
     def test_links_in_drawings_are_written_with_xlink_too(self) -> None:
         facts = page(
-            "<svg><a xlink:href=x><text>X</text></a><a href=y xlink:href=no></a><a href='' xlink:href=no></a></svg>"
+            "<svg><a xlink:href=x><text>X</text></a><a xlink:href='#no' href=y></a><a href='' xlink:href=no></a></svg>"
             "<math><mrow xlink:href=no></mrow></math><a xlink:href=no>no attribute of HTML</a>"
         )
         assert [(link.url, link.anchor) for link in facts.links] == [
@@ -243,7 +251,9 @@ class TestLinks:
         assert page(uses.format("")).links == (Link("http://a.test/dir/x", "a", "me", True),)
         assert page(uses.format("b")).links == (Link("http://a.test/dir/x", "b", "me", True),)
         # And the same over two ways of writing one target.
-        assert page("<a href=./x rel=nofollow></a>" * 5 + uses.format("")).links[0][1:] == ("a", "me", True)
+        assert page("<a href=./x rel=nofollow></a>" * 5 + uses.format("")).links == (
+            Link("http://a.test/dir/x", "a", "me", True),
+        )
 
     def test_other_schemes_are_counted(self) -> None:
         facts = page(

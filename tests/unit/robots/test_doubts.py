@@ -16,7 +16,6 @@ def doubts(text: str | bytes) -> Doubts:
 VOID_USAGE = "it is no dictionary such as train-ai=n with keys in lower case, so it states nothing"
 VOID_SIGNAL = "it gives no yes or no to search, ai-input or ai-train, and no level of use, so it states nothing"
 NO_PAUSE = "the value is no number of seconds such as 1.5, and no rate such as 1/10s, so it sets no pause"
-SECOND = "the second field on the line is read as a part of the value"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +27,7 @@ SECOND = "the second field on the line is read as a part of the value"
             "it is a URL and no path; only strict obeys it, and only if it is of this site",
         ),
         ("Disallow: ?sort=", "only strict obeys it, as Disallow: /*?sort="),
-        ("Allow: public", "it opens nothing, as its path has no slash"),
+        ("Allow: public", "it opens no more than as it is written"),
         ("Content-Usage: /a Train-AI=n", VOID_USAGE),
         ("Content-Signal: train=no", VOID_SIGNAL),
         ("Dissallow: /x", "only strict obeys it, as Disallow: /x"),
@@ -43,11 +42,11 @@ SECOND = "the second field on the line is read as a part of the value"
         ("Disallow; /x", "only strict obeys it, as Disallow: /x"),
         ("User agent *", "only strict obeys it, as User-agent: *"),
         ("NoDisallow: /x", "the field is unknown and the line is ignored; a known field is Disallow"),
-        ("Crawl-delay: 1,5", NO_PAUSE),
+        ("Crawl-delay: 1,5,2", NO_PAUSE),
         ("Request-rate: 1", NO_PAUSE),
-        ("Disallow: /a, /b", "commas do not separate paths; they are read as a part of the path"),
-        ("Disallow: /d Disallow: /e", SECOND),
-        (r"User-agent: *\nDisallow: /", SECOND),
+        ("Disallow: /a, /b", "only strict obeys it, as Disallow: /a /b"),
+        ("Disallow: /d Disallow: /e", "only strict obeys it, as Disallow: /e"),
+        (r"User-agent: *\nDisallow: /", "only strict obeys it, as Disallow: /"),
         ("User-agent: Google*", "* means all robots only if it stands alone; here it is a part of a name"),
     ],
 )
@@ -75,12 +74,22 @@ def test_a_doubtful_line_is_reported_with_its_number_and_effect(line: str, means
             "Disallow: /a /b",
             "Disallow: /my folder/",
         ),
-        *("Disallow: *.pdf", "Disallow: /*?sort=", "Disallow: /x$", "Disallow: /a,b", "Disallow: /c // /d", "Allow: *"),
+        *(
+            "Disallow: *.pdf",
+            "Disallow: /*?sort=",
+            "Disallow: /x$",
+            "Disallow: /a,b",
+            "Disallow: /a;s=1",
+            "Disallow: /c // /d",
+            "Allow: *",
+        ),
         *("User-agent: * Rex", "User-agent: Googlebot, Bingbot", "User-agent: Mozilla/5.0 (compatible; x/1)"),
         *(
             "Crawl-delay:",
             "Crawl-delay: 0",
             "Crawl-delay: .5",
+            "Crawl-delay: 1,5",
+            "Crawl-delay: 10 sec",
             "Request-rate: 1/10m 0600-0845",
             "Visit-time: 0600-0845",
         ),

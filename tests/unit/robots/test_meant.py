@@ -126,6 +126,19 @@ def test_a_pause_above_every_user_agent_line_is_kept() -> None:
         "User-agent: *\nDisallow https://www.own.example/x\n",
         "User Agent: *\nDisallow x\nDisalow: x\n",
         "User\u00a0Agent: *\nDisalow:\u00a0/x\n",
+        "User-agent: * Disallow: /x",
+        "User-agent:*Disallow:/x",
+        "User Agent: *; Disalow: /y, Disallow: /x",
+        r"User-agent: *\nDisallow: /x\nDisallow: /y",
+        "User-agent: *\nDisallow: /y Allow: /z Disallow: /x\n",
+        "User-agent: *\nDisallow: /x, /y\n",
+        "User-agent: *\nDisallow: /y,/x,/z\n",
+        "User-agent: *\nDisallow: /x; /y\n",
+        "User-agent: *\nDisallow: '/x'\n",
+        "User-agent: *\nDisallow: /x // private\n",
+        'User-agent: "*"\nDisallow: /x\n',
+        "User-agent: **\nDisallow: /x\n",
+        "User-agent: other,*\nDisallow: /x\n",
     ],
 )
 def test_misspelt_lines_that_a_person_reads_close_in_strict_alone(text: str) -> None:
@@ -137,6 +150,7 @@ def test_misspelt_lines_that_a_person_reads_close_in_strict_alone(text: str) -> 
     [
         *("NoDisallow: /x", "Disallow-old: /x", "xDisallow: /x", "//Disallow: /x", ";Disallow: /x", "# Disalow: /x"),
         *("Disallow the path /x", "Disallow", "Deny: /x", "Sitemaps: /x", '"disallow": /x', "Hots: b.ru"),
+        *("Note: Disallow: /x", "User-agent: other Disallow: /x", "Disallow: /y (not /x)"),
     ],
 )
 def test_lines_in_doubt_close_nothing(line: str) -> None:

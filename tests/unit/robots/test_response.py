@@ -453,6 +453,19 @@ def test_retry_after(value: str, seconds: float | None) -> None:
     assert retry_after_s((("Retry-After", value),), NOW) == seconds
 
 
+@pytest.mark.parametrize(
+    ("fields", "seconds"),
+    [
+        ({"Retry-After": "1", "retry-after": "5"}, 5.0),
+        ({"Retry-After": "5", "retry-after": "soon"}, 5.0),
+        ({"Retry-After": "Sun, 06 Nov 1994 08:31:00 GMT", "Date": "Sun, 06 Nov 1994 08:30:00 GMT"}, 60.0),
+        ({"Retry-After": "Sun, 06 Nov 1994 08:50:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:00 GMT"}, 60.0),
+    ],
+)
+def test_the_longest_wait_counts_by_the_clock_of_the_server(fields: dict[str, str], seconds: float) -> None:
+    assert retry_after_s(tuple(fields.items()), NOW) == seconds
+
+
 def test_no_retry_after() -> None:
     assert retry_after_s((("Content-Type", "text/plain"),), NOW) is None
 

@@ -40,6 +40,7 @@ def test_a_worker_counts_no_max_time_from_its_own_start(monkeypatch: pytest.Monk
         team._start(place)
     assert [part.settings.limits.max_time_s for part in sent] == [None, None]
     assert [part.settings.limits.concurrency for part in sent] == [3, 2]
+    assert [part.settings.politeness.workers for part in sent] == [2, 2]
 
 
 async def test_max_time_is_over_although_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:

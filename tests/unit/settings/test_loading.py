@@ -69,6 +69,7 @@ def test_all_wrong_keys_are_named_at_once_with_the_nearest_right_ones(tmp_path: 
         ("[politenes]", "unknown section [politenes], did you mean [politeness]?"),
         ("[zzz]\nx = 1", "unknown section [zzz], the sections are identity, store, "),
         ("zzz = 1", "unknown key 'zzz', the sections are identity, store, "),
+        ("[identity]\nzzz = 1", "unknown key 'identity.zzz', the keys of [identity] are agent, contact, "),
         ("delay = 5", "unknown key 'delay', did you mean 'politeness.delay'?"),
         ("[[politeness]]\ndelay = 5", "politeness is a section"),
     ],
