@@ -20,8 +20,8 @@ SELECT {columns} FROM mirrors
 SELECT {columns} FROM seeds
 
 -- name: ahead_of_clock
--- The pages that an earlier run has fetched by a clock that was ahead.
-SELECT url_id FROM pages_by_id WHERE fetched_at >= :since
+-- The pages that an earlier run has fetched by a clock that was ahead, as a list.
+SELECT json_group_array(url_id) AS ahead FROM pages_by_id WHERE fetched_at >= :since
 
 -- name: pages
 -- The pages that this run has fetched, and those whose answers an earlier run has left unread.

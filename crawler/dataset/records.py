@@ -6,7 +6,7 @@
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
 ``rounds/R/pauses/B/N.json``            pauses that the task of bucket B has learned, before it is done
-``rounds/R/ahead/WORKER-N-M.jsonl``     requests that a worker has sent, before its tasks are done; M were sent so far
+``rounds/R/ahead/WORKER-M.jsonl``       requests that a worker has sent, before its tasks are done; M were sent so far
 ``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
@@ -217,7 +217,7 @@ class Dataset:
         """How many requests of a round are known to have been sent, and how many of its tasks are done."""
         sent = dict[str, int]()
         for key in sorted(self.objects.keys(f"rounds/{number:06}/ahead")):
-            worker, _, requests = key.removesuffix(".jsonl").rsplit("-", 2)
+            worker, requests = key.removesuffix(".jsonl").rsplit("-", 1)
             sent[worker] = int(requests)
         return sum(sent.values()), len(self.objects.keys(f"rounds/{number:06}/done"))
 

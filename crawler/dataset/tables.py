@@ -24,34 +24,32 @@ _BODIES_AT_ONCE = 50
 #: The tables of which a bucket has the rows of its own sites only.
 _OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The columns beside those of the view. A URL that the scope refused may stand in several buckets; ``is_own`` is the
-#: row of the bucket of its site. The others are those of the views by number.
+#: row of the bucket of its site. The others are those of the views by number, and those of tables that have no view.
 _ADDED = {
     "urls": {"target_id": ColumnType.INTEGER, "hops": ColumnType.INTEGER, "is_own": ColumnType.YES},
     "links": {"follow": ColumnType.YES},
+    "bodies": {"body_sha256": ColumnType.TEXT, "data": ColumnType.BYTES},
+    "outgoing": {
+        "bucket": ColumnType.INTEGER,
+        "url": ColumnType.TEXT,
+        "depth": ColumnType.INTEGER,
+        "hops": ColumnType.INTEGER,
+        "seed": ColumnType.INTEGER,
+        "kind": ColumnType.TEXT,
+        "lastmod": ColumnType.NUMBER,
+        "by_domain": ColumnType.INTEGER,
+    },
 }
 #: The columns that no statement reads.
 _MADE = {"urls": ("is_own", "target_id")}
 #: The columns of links that the store has as lists, one for each page.
 _LISTS = ("target_id", "anchor", "rel", "follow")
-_BODY = {"body_sha256": ColumnType.TEXT, "data": ColumnType.BYTES}
-_OFFER = {
-    "bucket": ColumnType.INTEGER,
-    "url": ColumnType.TEXT,
-    "depth": ColumnType.INTEGER,
-    "hops": ColumnType.INTEGER,
-    "seed": ColumnType.INTEGER,
-    "kind": ColumnType.TEXT,
-    "lastmod": ColumnType.NUMBER,
-    "by_domain": ColumnType.INTEGER,
-}
 
 
 def columns_of(table: str) -> dict[str, ColumnType]:
     """The columns of a table of the dataset: those of the view, and those of :data:`_ADDED`."""
-    if table in ("outgoing", "bodies"):
-        return _OFFER if table == "outgoing" else _BODY
-    columns = {name: column.type for name, column in VIEWS["requests" if table == "lost" else table].items()}
-    return columns | _ADDED.get(table, {})
+    view = VIEWS.get("requests" if table == "lost" else table, {})
+    return {name: column.type for name, column in view.items()} | _ADDED.get(table, {})
 
 
 def table_file(table: str, out: Path | BinaryIO) -> ParquetFile:

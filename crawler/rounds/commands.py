@@ -72,8 +72,7 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
                 }
             )
         else:
-            rounds = many(len(driver.manifests), "round")
-            say(f"{end.message(terminal_name)}: {many(pages, 'page')} in {rounds}")
+            say(f"{end.message(terminal_name)}: {many(pages, 'page')} in {many(len(driver.manifests), 'round')}")
             say(", ".join(f"{n:,} {state}" for state, n in states.most_common()))
         if end.code is EndCode.SIGNAL:
             return STOPPED

@@ -118,21 +118,19 @@ class BucketTask:
         if self._task.store:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
-        limits = replace(settings.limits, max_pages=None)
-        limits = replace(limits, concurrency=max(1, limits.concurrency // self._work.share))
         store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
             begun_at = self._clock.now()
             unread = msgspec.json.encode(await store.unread_urls()).decode()
-            ahead = [row["url_id"] for row in await store.query(SQL["ahead_of_clock"], {"since": begun_at})]
+            (ahead,) = await store.query(SQL["ahead_of_clock"], {"since": begun_at})
             self._written_ahead = await store.last_request()
             scope = await self._begin(store, begun_at)
-            numbers = msgspec.json.encode(ahead).decode()
-            terms = {"since": begun_at, "ahead": numbers, "unread": unread, "run_id": store.run_id}
+            terms = {"since": begun_at, **ahead, "unread": unread, "run_id": store.run_id}
             left_s = max(0.0, self._ends_at - self._clock.now())
-            settings = replace(settings, store=replace(settings.store, db=str(path)))
-            settings = replace(settings, limits=replace(limits, max_time_s=left_s))
+            concurrency = max(1, settings.limits.concurrency // self._work.share)
+            limits = replace(settings.limits, max_time_s=left_s, max_pages=None, concurrency=concurrency)
+            settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
@@ -260,15 +258,12 @@ class BucketTask:
             await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket, self._clock.now())
 
     def stop(self, end: RunEnd) -> None:
-        """End soon; what was crawled is written."""
-        self._end = self._end or end
+        """End soon; what was crawled is written. Called again, it gives requests in flight no more time."""
         if self._crawl is not None:
             self._crawl.stop(end)
-
-    def end_grace(self) -> None:
-        """Give the requests in flight no more time after :meth:`stop`."""
-        if self._crawl is not None:
-            self._crawl.end_grace()
+            if self._end is not None:
+                self._crawl.end_grace()
+        self._end = self._end or end
 
     @property
     def waits(self) -> Waiting | None:

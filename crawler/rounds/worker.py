@@ -85,7 +85,6 @@ class Worker:
         self._work = RoundWork(dataset, plan, side, clock, hooks, folder, name, share)
         self._running = set[BucketTask]()
         self._end: RunEnd | None = None
-        self._segments = 0
         self._requests = 0  # that were written ahead
         self._log_written_at = clock.now()
         self._noted_at = -_NOTE_EVERY_S
@@ -100,13 +99,12 @@ class Worker:
             await asyncio.gather(*(self._run_tasks() for _ in range(self._at_once)))
 
     async def _run_tasks(self) -> None:
+        number, dataset = self._work.plan.round, self._work.dataset
         for task in self._tasks:
             if self._end is not None or not self._work.side.lease.may_send():
                 return
             try:
-                is_own = await asyncio.to_thread(
-                    self._work.dataset.claim, self._work.plan.round, task.bucket, self._work.name
-                )
+                is_own = await asyncio.to_thread(dataset.claim, number, task.bucket, self._work.name)
             except CrawlerError as error:
                 tell(f"bucket {task.bucket}: not begun: {error}")
                 continue
@@ -131,8 +129,6 @@ class Worker:
         """
         for task in self._running:
             task.stop(end)
-            if self._end is not None:
-                task.end_grace()
         self._end = self._end or end
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
@@ -172,7 +168,7 @@ class Worker:
         content = msgspec.json.Encoder().encode_lines(list(chain.from_iterable(rows.values())))
         if content:
             sent = self._requests + sum(map(len, rows.values()))
-            key = f"rounds/{self._work.plan.round:06}/ahead/{self._work.name}-{self._segments:06}-{sent}.jsonl"
+            key = f"rounds/{self._work.plan.round:06}/ahead/{self._work.name}-{sent:09}.jsonl"
             try:
                 await asyncio.to_thread(self._work.dataset.objects.put, key, content)
             except StoreError as error:
@@ -181,7 +177,6 @@ class Worker:
                     self.stop(RunEnd(EndCode.STORE_FAILED, str(error)))
                 return
             self._requests = sent
-        self._segments += 1
         self._log_written_at = self._work.clock.now()
         for task, found in rows.items():
             task.written_ahead(found)
