@@ -110,10 +110,8 @@ def without_userinfo(text: str, in_its_place: str = "***@") -> str:
     return _USERINFO.sub(rf"\1{in_its_place}", text.translate(_TABS_AND_NEWLINES)) if "@" in text else text
 
 
-@lru_cache(maxsize=4096)
-def _root_of(site: str) -> str:
-    """The canonical form of a site as written, with a final slash. Raises :class:`NotCrawlable`."""
-    return canonicalise(site)
+#: Pages name the same sites, and the same pages of others, again and again.
+_absolute = lru_cache(maxsize=4096)(canonicalise)
 
 
 class Joiner:
@@ -140,13 +138,13 @@ class Joiner:
             self._starts["../" * steps] = folder
 
     def __call__(self, href: str) -> str:
-        plain = _PLAIN.fullmatch(href)
-        if plain is None or len(href) > self._most:
-            return canonicalise(href, self._base)
-        start, path = plain.groups()
+        plain = None if len(href) > self._most else _PLAIN.fullmatch(href)
+        start, path = (href, "") if plain is None else plain.groups()
         if start in self._starts:
             return self._starts[start] + path
-        return canonicalise(href, self._base) if start[0] == "." else _root_of(start) + path
+        if len(href) <= self._most and start.startswith(("http://", "https://")):
+            return _absolute(start) + path
+        return canonicalise(href, self._base)
 
 
 def scheme_of(text: str) -> str | None:

@@ -18,9 +18,8 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.page.charset import to_utf8
 from crawler.page.headers import HTML_TYPES, PDF
-from crawler.page.main_text import MAX_TEXT_CHARS, is_text
+from crawler.page.main_text import MAX_TEXT_CHARS, is_text, readable
 from crawler.page.pdf import read_pdf
 from crawler.page.texts import Content
 
@@ -94,7 +93,7 @@ def content_of(body: bytes, charset: str | None, content_type: str = "") -> Cont
         if content_type == PDF:
             read = read_pdf(body, MAX_TEXT_CHARS)
             return None if read is None else content_of_text("\n\n".join(read.pages))
-        document = to_utf8(body, charset)[1].decode(errors="replace")
+        document = readable(body, charset, content_type).decode(errors="replace")
         if content_type in HTML_TYPES:
             return content_of_html(document)
         return content_of_text(document[:MAX_TEXT_CHARS]) if is_text(content_type) else None

@@ -59,16 +59,22 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
         return _pdf_text(body)
     if content_type not in HTML_TYPES and not is_text(content_type):
         return MainText("", "")
-    _, utf8 = to_utf8(body, charset)
+    utf8 = readable(body, charset, content_type)
     if content_type not in HTML_TYPES:
         return MainText("", clean(utf8.decode(errors="replace")[:MAX_TEXT_CHARS]))
-    tree = LexborHTMLParser(as_html(utf8) if content_type == XHTML else utf8, options=_OPTIONS)
+    tree = LexborHTMLParser(utf8, options=_OPTIONS)
     language = language_of(tree)
     main = tree.css_first(_MAIN)
     found = None if main is None else _read(main, _NOT_TEXT, language)
     if (found is None or not found.text) and tree.body is not None:
         found = _read(tree.body, _AROUND_MAIN, language)
     return found or MainText("", "", (), language)
+
+
+def readable(body: bytes, charset: str | None, content_type: str) -> bytes:
+    """A document in UTF-8, in the syntax of HTML if it is a page."""
+    _, utf8 = to_utf8(body, charset)
+    return as_html(utf8) if content_type == XHTML else utf8
 
 
 def is_text(content_type: str) -> bool:

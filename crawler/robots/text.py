@@ -38,7 +38,7 @@ MAX_EXTENSIONS = 1000
 
 _WHITE = " \t\x0b\x0c"
 #: A field within a line: the break before it was lost, as in ``User-agent: * Disallow: /``.
-_FIELD_WITHIN = re.compile(r"(?:(?<=[\s*;|,])|(?<=\\[nr]))(?:user-agent|allow|disallow)[ \t]*:", re.IGNORECASE)
+_FIELD_WITHIN = re.compile(rf"(?:(?<=[\s*;|,])|(?<=\\[nr]))(?:{'|'.join(sorted(KNOWN_FIELDS))})[ \t]*:", re.IGNORECASE)
 _BETWEEN = f"{_WHITE};|,"
 _MOST_ON_A_LINE = 1_000
 _AGENTS_EXAMINED, _MOST_INDENTED = 100, 200

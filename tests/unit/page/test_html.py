@@ -242,18 +242,11 @@ class TestLinks:
         assert page("<a href=x></a><a href=x> </a><a href=x#y>here</a>").links[0].anchor == "here"
 
     def test_of_many_uses_the_first_that_can_be_followed_counts_with_its_text_or_else_the_first(self) -> None:
-        unnamed, named, followed = (
-            "<a href=x rel=nofollow></a>",
-            "<a href=x rel=nofollow>a</a>",
-            "<a href=x rel=me>{}</a>",
-        )
-        uses = unnamed * 3 + named + unnamed + followed + named
-        assert page(uses.format("")).links == (Link("http://a.test/dir/x", "a", "me", True),)
-        assert page(uses.format("b")).links == (Link("http://a.test/dir/x", "b", "me", True),)
-        # And the same over two ways of writing one target.
-        assert page("<a href=./x rel=nofollow></a>" * 5 + uses.format("")).links == (
-            Link("http://a.test/dir/x", "a", "me", True),
-        )
+        unnamed, named = "<a href=x rel=nofollow></a>", "<a href=x rel=nofollow>a</a>"
+        uses = unnamed * 3 + named + unnamed + "<a href=x rel=me>{}</a>" + named
+        elsewhere = "<a href=./x rel=nofollow></a>" * 5  # another way of writing the target
+        for before, text, anchor in (("", "", "a"), ("", "b", "b"), (elsewhere, "", "a")):
+            assert page(before + uses.format(text)).links == (Link("http://a.test/dir/x", anchor, "me", True),)
 
     def test_other_schemes_are_counted(self) -> None:
         facts = page(

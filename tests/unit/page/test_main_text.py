@@ -40,6 +40,9 @@ def test_headings_are_read_in_their_order() -> None:
 def test_other_encodings_and_types() -> None:
     assert main_text("<p>Größe".encode("latin-1"), "windows-1252").text == "Größe"
     assert main_text(b"<p>a\r\nb", None, "text/plain").text == "<p>a b"
+    xhtml = b"<html><head><script src='a.js'/></head><body>Hello</body></html>"
+    assert main_text(xhtml, None, "application/xhtml+xml").text == "Hello"
+    assert main_text(xhtml, None, "text/html").text == ""
 
 
 @pytest.mark.parametrize("nest", [b"<nav>", b"<svg>", b"<button>", b"<h1><b>", b"<h2><object>", b"<main>"])

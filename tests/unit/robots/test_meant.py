@@ -98,9 +98,9 @@ def test_rules_above_or_without_a_user_agent_line_bind_every_robot(rest: str) ->
     assert not closes_in_strict_alone(text, "/o")
 
 
-def test_a_pause_above_every_user_agent_line_is_kept() -> None:
-    text = "Crawl-delay: 9\nUser-agent: *\nDisallow: /a\n"
-    assert [rules(text, reading).crawl_delay_s for reading in (DRAFT, RFC, STRICT)] == [None, None, 9.0]
+def test_a_pause_above_every_user_agent_line_or_behind_it_is_kept() -> None:
+    for file in ("Crawl-delay: 9\nUser-agent: *\nDisallow: /a\n", "User-agent: * Crawl-delay: 9 Disallow: /a"):
+        assert [rules(file, reading).crawl_delay_s for reading in (DRAFT, RFC, STRICT)] == [None, None, 9.0]
 
 
 # --- misspelt fields and missing colons ---
@@ -128,6 +128,7 @@ def test_a_pause_above_every_user_agent_line_is_kept() -> None:
         "User\u00a0Agent: *\nDisalow:\u00a0/x\n",
         "User-agent: * Disallow: /x",
         "User-agent:*Disallow:/x",
+        "User-agent: * Crawl-delay: 9 Disallow: /x Sitemap: http://www.own.example/s.xml Host: www.own.example",
         "User Agent: *; Disalow: /y, Disallow: /x",
         r"User-agent: *\nDisallow: /x\nDisallow: /y",
         "User-agent: *\nDisallow: /y Allow: /z Disallow: /x\n",
