@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _MAX_CHARS = 64
 _DAY_S = 86_400
@@ -19,6 +20,7 @@ _W3C = re.compile(
 )
 
 
+@lru_cache(maxsize=64)  # servers that are asked at the same time send the same ``Date``
 def http_date(text: str) -> float | None:
     """Parse an HTTP date in any of its three forms, or the date of a mail; None for other text."""
     from email.utils import parsedate_tz  # a large module, which a command without dates does not need

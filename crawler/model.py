@@ -327,7 +327,7 @@ class RobotsCopy(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Link(NamedTuple):
+class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A link of a page: the canonical target, the anchor text, ``rel`` as written, and whether to follow it."""
 
     url: str

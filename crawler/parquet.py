@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -24,8 +25,9 @@ _SMALL_BYTES = 1 << 14
 URL_NUMBERS = {"url_id": "url", "source_id": "source", "target_id": "target", "cluster_id": "representative"}
 
 
+@lru_cache(1 << 16)
 def url_number(url: str | None) -> int | None:
-    """The number of a URL that is the same in the files of all crawls: 63 bits of its XXH3."""
+    """The number of a URL that is the same in the files of all crawls: 63 bits of its XXH3. Links repeat their URLs."""
     return None if url is None else xxhash.xxh3_64_intdigest(url.encode()) >> 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from crawler.engine.messages import Question, T, pack_answer
-from crawler.engine.parser_pool import ReadingOptions, Stage, _Document, _Parser, question_about
+from crawler.engine.parser_pool import ReadingOptions, _Document, _Parser, question_about
 from crawler.engine.parser_process import answer_to, unpack_question
 from crawler.engine.text_messages import ContentQuestion, TextQuestion
 from crawler.errors import fault
@@ -43,7 +43,6 @@ class ParserInProcess(_Parser):
     """
 
     async def start(self) -> None:
-        self.stage = Stage.READY
         self.ready.set_result("nothing")
 
     def is_cut_off(self) -> bool:
@@ -56,7 +55,7 @@ class ParserInProcess(_Parser):
         asyncio.get_running_loop().call_soon(self._answer, document)
 
     def kill(self) -> None:
-        self.stage = Stage.ENDED
+        self.is_over = True
         if not self.ended.done():
             self.ended.set_result(None)
 

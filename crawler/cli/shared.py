@@ -261,9 +261,13 @@ def _buffered(stream: Any) -> Any:
 
 def _advice(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    message = error.format_message()
+    message = " ".join(error.format_message().split())  # click puts each choice into a line of its own
     if context is None:
         return message
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):  # all of them at once
+        options = [each for each in context.command.params if isinstance(each, click.Option) and each.required]
+        missing = [each.opts[0] for each in options if each.name not in context.params]
+        message = f"Missing option{'s' * (len(missing) > 1)} {', '.join(missing)}"
     return f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{context.command_path} --help`."
 
 

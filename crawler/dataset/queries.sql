@@ -20,8 +20,8 @@ SELECT {columns} FROM mirrors
 SELECT {columns} FROM seeds
 
 -- name: ahead_of_clock
--- The pages that an earlier run has fetched by a clock that was ahead.
-SELECT url_id FROM pages_by_id WHERE fetched_at >= :since
+-- The pages that an earlier run has fetched by a clock that was ahead, as a list.
+SELECT json_group_array(url_id) AS ahead FROM pages_by_id WHERE fetched_at >= :since
 
 -- name: pages
 -- The pages that this run has fetched, and those whose answers an earlier run has left unread.
@@ -29,19 +29,21 @@ SELECT {columns} FROM pages WHERE (fetched_at >= :since AND url_id NOT IN (SELEC
   OR url_id IN (SELECT value FROM json_each(:unread))
 
 -- name: links
--- The links of these pages, without the URLs.
-SELECT {columns} FROM links_by_id WHERE source_id IN (
+-- The links of these pages, without the URLs: a row for each page, with lists.
+SELECT source_id, json_group_array(target_id), json_group_array(anchor), json_group_array(rel), json_group_array(follow)
+FROM links_by_id WHERE source_id IN (
   SELECT url_id FROM pages_by_id
   WHERE (fetched_at >= :since AND url_id NOT IN (SELECT value FROM json_each(:ahead)))
     OR url_id IN (SELECT value FROM json_each(:unread)))
+GROUP BY source_id
 
 -- name: bodies
 -- The bodies that are in no file yet: afterwards the store has their hashes only.
 SELECT {columns} FROM (SELECT lower(hex(sha256)) AS body_sha256, data FROM bodies_by_id) AS b WHERE data IS NOT NULL
 
 -- name: urls_of
--- The URLs with these numbers in the store.
-SELECT u.url_id, s.site || u.path AS url FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
+-- The URLs with these numbers in the store: a list of numbers, and one of URLs.
+SELECT json_group_array(u.url_id), json_group_array(s.site || u.path) FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
 WHERE u.url_id IN (SELECT value FROM json_each(:numbers))
 
 -- name: requests

@@ -6,7 +6,7 @@
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
 ``rounds/R/pauses/B/N.json``            pauses that the task of bucket B has learned, before it is done
-``rounds/R/ahead/WORKER-N-M.jsonl``     requests that a worker has sent, before its tasks are done; M were sent so far
+``rounds/R/ahead/WORKER-M.jsonl``       requests that a worker has sent, before its tasks are done; M were sent so far
 ``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
@@ -23,6 +23,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ import msgspec
 
 from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, UsageError, require
+from crawler.frontier.buckets import bucket_of
 from crawler.model import RobotsCopy, SiteFile
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
@@ -178,6 +180,14 @@ class Dataset:
         """The settings of the crawl."""
         return recorded(self.head.settings)
 
+    @cached_property
+    def seeds(self) -> dict[int, set[str]]:
+        """The seeds by bucket. To find the bucket of each takes long, so it is done once."""
+        found = dict[int, set[str]]()
+        for url in self.head.seeds:
+            found.setdefault(bucket_of(url, self.head.buckets), set()).add(url)
+        return found
+
     def read(self, key: str, kind: type[T]) -> T | None:
         """The record at a key; ``None`` if there is none."""
         found = self.objects.get(key)
@@ -207,7 +217,7 @@ class Dataset:
         """How many requests of a round are known to have been sent, and how many of its tasks are done."""
         sent = dict[str, int]()
         for key in sorted(self.objects.keys(f"rounds/{number:06}/ahead")):
-            worker, _, requests = key.removesuffix(".jsonl").rsplit("-", 2)
+            worker, requests = key.removesuffix(".jsonl").rsplit("-", 1)
             sent[worker] = int(requests)
         return sum(sent.values()), len(self.objects.keys(f"rounds/{number:06}/done"))
 

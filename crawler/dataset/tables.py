@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
-from crawler.dataset.records import TASK_TABLES
-from crawler.errors import require
+import msgspec
+
 from crawler.frontier.buckets import Bucket
 from crawler.parquet import URL_NUMBERS, ParquetFile, url_number
 from crawler.store.statements import load_statements
@@ -24,39 +24,32 @@ _BODIES_AT_ONCE = 50
 #: The tables of which a bucket has the rows of its own sites only.
 _OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The columns beside those of the view. A URL that the scope refused may stand in several buckets; ``is_own`` is the
-#: row of the bucket of its site. The others are those of the views by number.
+#: row of the bucket of its site. The others are those of the views by number, and those of tables that have no view.
 _ADDED = {
     "urls": {"target_id": ColumnType.INTEGER, "hops": ColumnType.INTEGER, "is_own": ColumnType.YES},
     "links": {"follow": ColumnType.YES},
+    "bodies": {"body_sha256": ColumnType.TEXT, "data": ColumnType.BYTES},
+    "outgoing": {
+        "bucket": ColumnType.INTEGER,
+        "url": ColumnType.TEXT,
+        "depth": ColumnType.INTEGER,
+        "hops": ColumnType.INTEGER,
+        "seed": ColumnType.INTEGER,
+        "kind": ColumnType.TEXT,
+        "lastmod": ColumnType.NUMBER,
+        "by_domain": ColumnType.INTEGER,
+    },
 }
 #: The columns that no statement reads.
-_MADE = {"urls": ("is_own", "target_id"), "links": ("source", "target")}
-_BODY = {"body_sha256": ColumnType.TEXT, "data": ColumnType.BYTES}
-_OFFER = {
-    "bucket": ColumnType.INTEGER,
-    "url": ColumnType.TEXT,
-    "depth": ColumnType.INTEGER,
-    "hops": ColumnType.INTEGER,
-    "seed": ColumnType.INTEGER,
-    "kind": ColumnType.TEXT,
-    "lastmod": ColumnType.NUMBER,
-    "by_domain": ColumnType.INTEGER,
-}
-
-
-class Written(NamedTuple):
-    """The rows of a table in Parquet, or the file with bodies, and how many there are."""
-
-    rows: int
-    content: bytes | Path
+_MADE = {"urls": ("is_own", "target_id")}
+#: The columns of links that the store has as lists, one for each page.
+_LISTS = ("target_id", "anchor", "rel", "follow")
 
 
 def columns_of(table: str) -> dict[str, ColumnType]:
     """The columns of a table of the dataset: those of the view, and those of :data:`_ADDED`."""
-    if table in ("outgoing", "bodies"):
-        return _OFFER if table == "outgoing" else _BODY
-    columns = {name: column.type for name, column in VIEWS["requests" if table == "lost" else table].items()}
-    return columns | _ADDED.get(table, {})
+    view = VIEWS.get("requests" if table == "lost" else table, {})
+    return {name: column.type for name, column in view.items()} | _ADDED.get(table, {})
 
 
 def table_file(table: str, out: Path | BinaryIO) -> ParquetFile:
@@ -64,39 +57,62 @@ def table_file(table: str, out: Path | BinaryIO) -> ParquetFile:
     return ParquetFile(out, columns_of(table), extra="rounds", what="a dataset")
 
 
-def write_tables(
+def write_table(
     db: sqlite3.Connection,
+    *,
+    table: str,
     bucket: Bucket,
     number: int,
     parameters: Mapping[str, Any],
-    bodies: Path,
-    written: dict[str, Written],
+    path: Path,
+    counts: dict[str, int],
 ) -> Iterator[None]:
-    """Put the rows of a bucket's store in round ``number`` into ``written``, by table. A step is some thousand rows.
+    """Write the rows of a table of a bucket's store in round ``number`` to ``path``; ``counts`` gets their number.
 
-    Bodies, which may take much room, go into the file ``bodies``.
+    A step is some thousand rows. Without a row, no file is written.
     """
-    for table in TASK_TABLES:
-        at_once = _BODIES_AT_ONCE if table == "bodies" else _ROWS_AT_ONCE
-        view = [name for name in columns_of(table) if name not in _MADE.get(table, ())]
-        site = view.index("site") if table in _OF_SITES else None
-        cursor = _tuples(db, SQL[table].format(columns=", ".join(view)), parameters)
-        buffer = require("rounds", "a dataset", "pyarrow").BufferOutputStream()
-        path = bodies if table == "bodies" else None
-        with ExitStack() as stack:
-            file: ParquetFile | None = None
-            while rows := cursor.fetchmany(at_once):
-                own = rows if site is None else [row for row in rows if bucket.other_of(row[site]) is None]
-                if own:
-                    file = file or stack.enter_context(table_file(table, path or buffer))
-                    columns: dict[str, Any] = dict(zip(view, zip(*own, strict=True), strict=True))
-                    if table == "links":
-                        columns |= _urls_of_links(db, columns)
-                    put_numbers(columns, bucket, number)
-                    file.add_columns([columns[name] for name in columns_of(table)])
-                if len(rows) == at_once:
-                    yield
-        written[table] = Written(0 if file is None else file.count, path or buffer.getvalue().to_pybytes())
+    batches = _links(db, parameters) if table == "links" else _rows(db, table, bucket, parameters)
+    with ExitStack() as stack:
+        file: ParquetFile | None = None
+        for columns in batches:
+            if file is not None:
+                yield
+            file = file or stack.enter_context(table_file(table, path))
+            put_numbers(columns, bucket, number)
+            file.add_columns([columns[name] for name in columns_of(table)])
+    counts[table] = 0 if file is None else file.count
+
+
+def _rows(
+    db: sqlite3.Connection, table: str, bucket: Bucket, parameters: Mapping[str, Any]
+) -> Iterator[dict[str, Sequence[Any]]]:
+    """The rows of a table, some thousand at a time, as columns."""
+    view = [name for name in columns_of(table) if name not in _MADE.get(table, ())]
+    site = view.index("site") if table in _OF_SITES else None
+    cursor = _tuples(db, SQL[table].format(columns=", ".join(view)), parameters)
+    while rows := cursor.fetchmany(_BODIES_AT_ONCE if table == "bodies" else _ROWS_AT_ONCE):
+        if site is not None:
+            rows = [row for row in rows if bucket.other_of(row[site]) is None]
+        if rows:
+            yield dict(zip(view, zip(*rows, strict=True), strict=True))
+
+
+def _links(db: sqlite3.Connection, parameters: Mapping[str, Any]) -> Iterator[dict[str, Sequence[Any]]]:
+    """The links, as :func:`_rows`.
+
+    SQLite hands over those of a page at once: its driver releases and takes Python's lock for each row.
+    """
+    urls: dict[int, str] = {}  # those of the last rows: most pages of a site have the same targets
+    links = defaultdict[str, list[Any]](list)
+    for source, *lists in _tuples(db, SQL["links"], parameters):
+        for name, text in zip(_LISTS, lists, strict=True):
+            links[name] += msgspec.json.decode(text)
+        links["source_id"] += [source] * (len(links["target_id"]) - len(links["source_id"]))
+        if len(links["source_id"]) >= _ROWS_AT_ONCE:
+            yield _with_urls(db, links, urls)
+            links.clear()
+    if links:
+        yield _with_urls(db, links, urls)
 
 
 def _tuples(db: sqlite3.Connection, statement: str, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
@@ -106,11 +122,17 @@ def _tuples(db: sqlite3.Connection, statement: str, parameters: Mapping[str, Any
     return cursor.execute(statement, parameters)
 
 
-def _urls_of_links(db: sqlite3.Connection, links: Mapping[str, Sequence[int]]) -> dict[str, list[str]]:
-    """The URLs of links, each of which is read once: a page is the source of dozens, and most have few targets."""
-    numbers = json.dumps([*{*links["source_id"], *links["target_id"]}])
-    urls: dict[int, str] = dict(_tuples(db, SQL["urls_of"], {"numbers": numbers}))
-    return {of: [urls[number] for number in links[name]] for name, of in URL_NUMBERS.items() if name in links}
+def _with_urls(
+    db: sqlite3.Connection, links: Mapping[str, list[Any]], urls: dict[int, str]
+) -> dict[str, Sequence[Any]]:
+    """The columns of ``links`` with the URLs. ``urls`` by number are known; those of these links replace them."""
+    numbers = {*links["source_id"], *links["target_id"]}
+    unknown = msgspec.json.encode(numbers.difference(urls)).decode()
+    (found,) = _tuples(db, SQL["urls_of"], {"numbers": unknown})
+    urls |= zip(*map(msgspec.json.decode, found), strict=True)
+    for old in urls.keys() - numbers:
+        del urls[old]
+    return {**links, **{URL_NUMBERS[of]: [urls[number] for number in links[of]] for of in ("source_id", "target_id")}}
 
 
 def put_numbers(columns: dict[str, Any], bucket: Bucket, number: int) -> None:
@@ -118,8 +140,7 @@ def put_numbers(columns: dict[str, Any], bucket: Bucket, number: int) -> None:
     for name, of in URL_NUMBERS.items():
         if name in columns or (name == "target_id" and "target" in columns):
             urls = columns.get(of) or [None] * len(columns[name])  # a page has no URL of its cluster
-            numbers = {url: url_number(url) for url in set(urls)}
-            columns[name] = [numbers[url] for url in urls]
+            columns[name] = list(map(url_number, urls))
     if "run_id" in columns:
         columns["run_id"] = [number] * len(columns["run_id"])
     if "robots_copy" in columns:

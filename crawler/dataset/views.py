@@ -215,10 +215,6 @@ class Views:
         """A number after those of the requests of the last round: results are as of it."""
         return (len(self.manifests) + 1) << 32
 
-    @property
-    def results(self) -> Self:
-        return self
-
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Write the ranks into the dataset, as those of its last round."""
         self._replace_result("ranks", "page_ranks", PageRank._fields, pages)
@@ -262,7 +258,10 @@ class Views:
 
     @property
     def bodies(self) -> Self:
+        """This object has the methods of the sections of a store."""
         return self
+
+    results = samples = bodies
 
     async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
         """The bodies of these numbers, out of the files of the buckets that have fetched them."""
@@ -270,8 +269,10 @@ class Views:
         self._db.execute(SQL["make_page_of_body"])
         buckets = {self.bucket_of(url) for (url,) in self.fetch(SQL["pages_of_bodies"].format(numbers=listed))}
         keys = [key for key in self.dataset.parts(self.manifests, "bodies") if bucket_in(key) in buckets]
-        files = _view("bodies", self.dataset.objects.local(keys, self._folder))
-        found = self.fetch(SQL["bodies_in"].format(files=files, numbers=listed))
+        paths = self.dataset.objects.local(keys, self._folder)
+        found = self.fetch(SQL["bodies_in"].format(files=_view("bodies", paths), numbers=listed))
+        for path in {*self._folder.glob("bodies/*/*")}.difference(map(Path, paths)):
+            path.unlink()  # a copy for an earlier call, which asked for pages of other buckets
         return {number: decompress(data) for number, data in found}
 
     async def last_run(self) -> dict[str, Any] | None:
@@ -297,10 +298,6 @@ class Views:
             self._db.execute(SQL["keep_draw"].format(file=path))
         for name in ("sample_draws", "samples"):
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name].format(file=path)))
-
-    @property
-    def samples(self) -> Self:
-        return self
 
     async def draws(self) -> list[SampleDraw]:
         """The draw of this sample, if it was drawn."""

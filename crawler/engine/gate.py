@@ -190,6 +190,7 @@ class Gate:
         self.bench = bench
         self._log = log
         self._blocks = blocks or Blocks()
+        self._loop = asyncio.get_running_loop()
         self._closed = False
         self._idle: set[asyncio.Task[object]] = set()
         self._in_flight = 0
@@ -230,7 +231,7 @@ class Gate:
             if asyncio.iscoroutine(waiting):
                 waiting.close()
             raise asyncio.CancelledError
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._idle.add(task)
         try:
@@ -390,7 +391,7 @@ class Gate:
         if until < math.inf:
             await self.wait_until(until)
             return
-        waiter = ticket.waiter = asyncio.get_running_loop().create_future()
+        waiter = ticket.waiter = self._loop.create_future()
         try:
             await self.wait_while_open(waiter)
         finally:
@@ -426,9 +427,7 @@ class Gate:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = next_at
-        self._timer = (
-            None if next_at == math.inf else asyncio.get_running_loop().call_later(next_at - now, self._wake_in_time)
-        )
+        self._timer = None if next_at == math.inf else self._loop.call_later(next_at - now, self._wake_in_time)
 
     def _wake_in_time(self) -> None:
         self._timer, self._timer_at = None, math.inf  # the loop may call this a little early: it is set again then

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOLDS_WITHIN_S = 0.5
 #: How long after a reading requests rely on it, in seconds. The reading itself may take the rest of the time above.
 _KNOWN_FOR_S = 0.25
-_POLL_EVERY_S = 0.2
+_POLL_EVERY_S = 0.2  # from the begin of one reading to the next
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
@@ -77,9 +77,12 @@ class OperatorListener:
     # --- the tasks ----------------------------------------------------------------------------
 
     async def _keep_listening(self) -> None:
+        clock, took_s = self._context.clock, 0.0
         while True:
-            await self._context.clock.sleep(_POLL_EVERY_S)
+            await clock.sleep(max(0.0, _POLL_EVERY_S - took_s))
+            began_at = clock.now()
             await self._listen()
+            took_s = clock.now() - began_at
 
     async def _keep_noting(self) -> None:
         while True:

@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum, auto
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
@@ -27,7 +26,7 @@ from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
 from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Question, T, Unpacker, framed
 from crawler.engine.page_messages import FAST_CPU_S, MAX_CPU_S, MAX_MEMORY_BYTES, OUT_OF_MEMORY, PageQuestion
-from crawler.engine.parser_queue import Document, ParserQueue, State
+from crawler.engine.parser_queue import Document, Kind, ParserQueue, State
 from crawler.engine.sandbox import environment
 from crawler.errors import CrawlerError
 from crawler.model import Fetched, Headers, PageFacts, Reading
@@ -139,7 +138,7 @@ class ParserPool:
         self._confined_by = ""  # what confines the processes, when one was ready
         self._queue = ParserQueue[_Document]()
         #: The memory for the large bodies of answers until they have been read here.
-        self.memory = BodyMemory(self._queue.is_fast)
+        self.memory = BodyMemory(lambda domain: self._queue.kind(domain) is Kind.PROVEN)
         self._unanswered: set[_Document] = set()
         self._is_closed = False
 
@@ -338,14 +337,6 @@ class _Document(Document):
         self.is_fast = not self.is_apart or took_s < FAST_CPU_S
 
 
-class Stage(Enum):
-    """The stage of a parser process."""
-
-    STARTING = auto()
-    READY = auto()
-    ENDED = auto()
-
-
 class _Parser(asyncio.SubprocessProtocol):
     """One child process; ``on_answers`` is called when it can take more documents.
 
@@ -355,7 +346,7 @@ class _Parser(asyncio.SubprocessProtocol):
     def __init__(self, on_answers: Callable[[], None], *, is_apart: bool) -> None:
         loop = asyncio.get_running_loop()
         self.is_apart = is_apart
-        self.stage = Stage.STARTING
+        self.is_over = False  # the process has ended, is ending, or is to be ended: it is sent nothing more
         self.ready: asyncio.Future[str] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.documents: deque[_Document] = deque()  # sent and not answered, in order
@@ -382,7 +373,7 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def accepts(self, document: _Document) -> bool:
         """Whether a document may be sent, behind those sent before."""
-        if self.stage is not Stage.READY or self.is_cut_off():
+        if self.is_over or not self.ready.done() or self.is_cut_off():
             return False
         if not self.documents:
             return True
@@ -445,8 +436,7 @@ class _Parser(asyncio.SubprocessProtocol):
             return
         try:
             messages = self._unpacker.feed(data)
-            if messages and self.stage is Stage.STARTING:
-                self.stage = Stage.READY
+            if messages and not self.ready.done():
                 self._progress += 1
                 self.ready.set_result(messages.pop(0).decode(errors="replace"))
             for message in messages:
@@ -469,21 +459,21 @@ class _Parser(asyncio.SubprocessProtocol):
     def _distrust(self, why: str) -> None:
         """A page may have taken the process over."""
         self._is_trusted, self._killed_because = False, why
-        self.stage = Stage.ENDED
+        self.is_over = True
         self.kill()
 
     def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
         """The process has closed its input or output. Most likely it is ending: it is sent nothing more."""
-        self.stage = Stage.ENDED
+        self.is_over = True
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.stage = Stage.ENDED
+        self.is_over = True
         self._timer.cancel()
         self.ended.set_result(None)
 
     def _check(self, progress: int, checks: int) -> None:
         """Kill the process if it has owed an answer for several checks in a row."""
-        owes = bool(self.documents) or self.stage is not Stage.READY
+        owes = bool(self.documents) or self.is_over or not self.ready.done()
         checks = checks + 1 if owes and self._progress == progress else 0
         if checks > _CHECKS_WITHOUT_PROGRESS:
             self._killed_because = f"the parser did not answer within {_CHECK_EVERY_S * _CHECKS_WITHOUT_PROGRESS:g} s"

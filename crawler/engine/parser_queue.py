@@ -266,10 +266,6 @@ class ParserQueue(Generic[D]):
         held = self._domains.get(domain, _NOTHING)
         return _FREE_PER_HELD * held.documents < self._documents.free(held.kind)
 
-    def is_fast(self, domain: str) -> bool:
-        """Whether the last document of a registered domain was read fast."""
-        return self._domains.get(domain, _NOTHING).fast > 0
-
     def kind(self, domain: str) -> Kind:
         """The kind of a registered domain, by how its documents were read."""
         return self._domains.get(domain, _NOTHING).kind

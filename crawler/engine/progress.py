@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
+
+import msgspec
 
 from crawler.errors import fault
 from crawler.frontier.decide import Outcome
@@ -87,23 +89,16 @@ class Progress:
 
     def report(self) -> dict[str, Any]:
         """All counts as one JSON object, for :meth:`sum_of` in another process."""
-        report = {field.name: getattr(self, field.name) for field in fields(self)}
-        idle_for = None if self.idle_for is None else self.idle_for._asdict()
-        counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
-        counts["refusals"] = dict(self.refusals)
-        return report | counts | {"idle_for": idle_for}
+        report: dict[str, Any] = msgspec.to_builtins(self)
+        return report
 
     @classmethod
     def sum_of(cls, started_at: float, reports: Iterable[Mapping[str, Any]]) -> Self:
         """The progress of several processes together. The crawl waits for a group only if each process waits."""
         total, waits = cls(started_at), list[Waiting | None]()
         for report in reports:
-            total.requests += report["requests"]
-            total.sent_requests += report["sent_requests"]
-            total.wire_bytes += report["wire_bytes"]
-            total.pages += report["pages"]
-            total.ends_without_page += report["ends_without_page"]
-            total.active += report["active"]
+            for name in ("requests", "sent_requests", "wire_bytes", "pages", "ends_without_page", "active"):
+                setattr(total, name, getattr(total, name) + report[name])
             total.late(report["worst_lag_s"])
             total.paused_since = total.paused_since or report["paused_since"]
             total.low_disk = total.low_disk or report["low_disk"]
@@ -111,7 +106,7 @@ class Progress:
             total.revisits.update({VisitResult(found): n for found, n in report["revisits"].items()})
             total.troubles.update(report["troubles"])
             total.refusals.update({ReasonCode(code): n for code, n in report["refusals"].items()})
-            waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
+            waits.append(None if report["idle_for"] is None else Waiting(*report["idle_for"]))
         known = [wait for wait in waits if wait is not None]
         if known and len(known) == len(waits):
             total.idle_for = min(known, key=lambda wait: wait.until)

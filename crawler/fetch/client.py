@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
-from crawler.fetch.connection import Connection, Transfer, current_transfer
+from crawler.fetch.connection import Connection, LagNow, Transfer, current_transfer, no_lag
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, ENDS_EARLY, ONLY_GZIP, Decoder, coding_of, decoder_of, too_large
 from crawler.fetch.failures import (
@@ -38,7 +38,6 @@ from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
 from crawler.fetch.session import ORIGINS_KEPT, Response, Session
-from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
 from crawler.model import (
@@ -458,8 +457,22 @@ class HttpFetcher:
         return pieces, size
 
     async def _decode(self, coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:
+        """Decode the pieces of a body until its end, or until there are more than ``max_bytes``.
+
+        Raises :class:`~crawler.fetch.decoding.BadCoding` for broken data.
+        """
+        decoded: list[bytes] = []
+        wire = size = 0
         async with self._decoding:
-            return await _decode(coded, decoder, max_bytes, received_at)
+            for piece in coded:
+                if wire:
+                    await asyncio.sleep(0)  # other tasks get their turn between the pieces of a long body
+                wire += len(piece)
+                decoded.append(decoder.feed(piece, max_bytes - size + 1))
+                size += len(decoded[-1])
+                if size > max_bytes:
+                    break
+        return _Body(b"".join(decoded)[:max_bytes], None, size > max_bytes or wire > max_bytes, received_at)
 
     def _extra_headers(self, transfer: Transfer) -> dict[str, str]:
         """The headers that are particular to this request. A tape does not keep those with a secret value."""
@@ -559,24 +572,6 @@ def _expected_bytes(request: Request, response: Response, *, is_coded: bool) -> 
     length = response.fields.get("Content-Length")
     sent = request.max_bytes if length is None else min(int(length), request.max_bytes)
     return sent + (request.max_bytes if is_coded else 0)
-
-
-async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:
-    """Decode the pieces of a body until its end, or until there are more than ``max_bytes``.
-
-    Raises :class:`~crawler.fetch.decoding.BadCoding` for broken data.
-    """
-    decoded: list[bytes] = []
-    wire = size = 0
-    for piece in coded:
-        if wire:
-            await asyncio.sleep(0)  # other tasks get their turn between the pieces of a long body
-        wire += len(piece)
-        decoded.append(decoder.feed(piece, max_bytes - size + 1))
-        size += len(decoded[-1])
-        if size > max_bytes:
-            break
-    return _Body(b"".join(decoded)[:max_bytes], None, size > max_bytes or wire > max_bytes, received_at)
 
 
 def _was_reset(response: Response, headers: Headers) -> bool:

@@ -30,7 +30,7 @@ import math
 import re
 import select
 import ssl
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -42,10 +42,12 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
-from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import facts_of, keep_session
 from crawler.model import Request, TlsFacts
 from crawler.reasons import ErrorKind, RequestError
+
+#: Returns for how many seconds the event loop may have kept waiting what it runs now. Time limits do not count that.
+LagNow = Callable[[], float]
 
 MAX_HEAD_BYTES = 262_144
 MAX_INTERIM = 16
@@ -60,6 +62,11 @@ _EMPTY_LINES = re.compile(rb"[\r\n]*")
 _KEEP_ALIVE = re.compile(r"\btimeout\s*=\s*([0-9]{1,9})\b", re.IGNORECASE)
 #: Octets from which the end of a header section is recognised if it arrives in two pieces: ``x\r\n\r`` and ``\n``.
 _EDGE = 4
+
+
+def no_lag() -> float:
+    """The lag of an event loop that is not measured: none."""
+    return 0.0
 
 
 class BoundExceeded(aiohttp.ClientError):
@@ -193,7 +200,7 @@ class Connection(ResponseHandler):
         """Begin a connection; its TLS handshake is over."""
         super().connection_made(transport)
         self.tls = transport.get_extra_info("ssl_object")
-        self._tls_facts = None if self.tls is None else facts_of(self.tls)
+        self._tls_facts = facts_of(transport)
         self.peer = (transport.get_extra_info("peername") or ("",))[0]
 
     def has_unread(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,11 @@ import aiohttp
 from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 
-from crawler.fetch.connection import Connection, current_transfer
+from crawler.fetch.connection import Connection, LagNow, current_transfer
 from crawler.fetch.failures import AddressUnknown
 from crawler.fetch.idle_connections import IdleConnections
 from crawler.fetch.open_files import LOOK_AGAIN_S, no_connections
 from crawler.fetch.resolver import numeric
-from crawler.fetch.time_limit import LagNow, time_limit
 from crawler.shortages import SYSTEM_IS_FULL
 
 _LOG = logging.getLogger("crawler.fetch")
@@ -35,7 +35,7 @@ class Connector(aiohttp.TCPConnector):
     and connections on which data arrived after the last answer.
     The client would take such data for the answer to the next request, and each later answer for that to the request
     after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open, and keeps
-    all of them for the same time. It has no public method to override, so this class overrides the private ``_get``,
+    all of them for the same time. It has no public method to override, so this class overrides the private
     ``_release``, ``_close``, ``_wrap_create_connection`` and ``_resolve_host``; tests fail if the library changes them.
     The private ``_factory`` makes the protocol of each connection.
 
@@ -62,16 +62,13 @@ class Connector(aiohttp.TCPConnector):
         self._lag_now_s = lag_now_s
         self._factory = partial(connection_type, loop=self._loop, lag_now_s=lag_now_s)
 
-    async def _get(self, key: Any, traces: Any) -> Any:
-        return self.reused(key)
-
     def reused(self, key: Any) -> aiohttp.connector.Connection | None:
         """An idle connection that the request of the current task may be sent on; ``None`` if there is none."""
         transfer = current_transfer()
-        transfer.key, address = key, transfer.request.address
-        if transfer.request.fresh:
+        transfer.key, request, address = key, transfer.request, transfer.request.address
+        if request.fresh:
             return None
-        while (idle := self.idle.take(key)) is not None:
+        while (idle := self.idle.take(request.group, key)) is not None:
             usable = idle.is_connected() and not idle.should_close
             if usable and not idle.has_unread() and (not address or address == idle.peer):
                 self._acquired.add(idle)
@@ -120,6 +117,7 @@ class Connector(aiohttp.TCPConnector):
 
     async def _connect_in_time(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
         refused: OSError | None = None  # this process may not open another file
+        assert timeout.sock_connect is not None, "the settings bound it"
         try:
             async with time_limit(timeout.sock_connect, self._lag_now_s):
                 while True:
@@ -150,3 +148,18 @@ class Connector(aiohttp.TCPConnector):
         if address is not None:
             raise AddressUnknown(f"{host} has an address by now")
         return found
+
+
+@asynccontextmanager
+async def time_limit(limit_s: float, lag_now_s: LagNow) -> AsyncIterator[None]:
+    """Cancel the context after ``limit_s`` seconds and raise :class:`TimeoutError`.
+
+    If the loop is late then, the limit is longer by the lag, once: data may have arrived long before.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as deadline:
+        timer = loop.call_later(limit_s, lambda: deadline.reschedule(loop.time() + lag_now_s()))
+        try:
+            yield
+        finally:
+            timer.cancel()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Iterable
 from heapq import nlargest
-from typing import Any
 
 from crawler.fetch.connection import Connection
 
@@ -32,7 +31,7 @@ _CLOSED_AT_ONCE = 8  # of the least useful connections, if there are too many
 
 
 class IdleConnections:
-    """Connections without a request, by the ``key`` of the connector (host, port, TLS, proxy) and by politeness group.
+    """Connections without a request, by politeness group. The ``key`` of one has its host and port, TLS and proxy.
 
     There are at most ``most`` of them. If one more comes, those that would be kept for the longest time are closed:
     they are the least useful, since each holds a file for the longest time for one request.
@@ -41,7 +40,6 @@ class IdleConnections:
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int = MOST_IDLE) -> None:
         self._loop = loop
         self._most = most
-        self._by_key: dict[Hashable, list[Connection]] = {}
         self._by_group: dict[str, list[Connection]] = {}
         self.count = 0  # connections
         self._lost: dict[Hashable, int] = {}  # by key, requests in a row
@@ -49,13 +47,12 @@ class IdleConnections:
 
     def add(self, key: Hashable, connection: Connection) -> None:
         """Keep a connection whose request is over; close it if requests on kept connections to its origin are lost."""
-        if self._lost.get(key, 0) >= MOST_LOST:
+        if self._lost and self._lost.get(key, 0) >= MOST_LOST:
             connection.end_tls(resumable=True)
             connection.close()
             return
         connection.key, connection.idle_since = key, self._loop.time()
         connection.idle_until = connection.idle_since + UNKNOWN_S
-        self._by_key.setdefault(key, []).append(connection)
         self._by_group.setdefault(connection.group, []).append(connection)
         self.count += 1
         if self.count > self._most:
@@ -63,18 +60,17 @@ class IdleConnections:
         if self._timer is None:
             self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated)
 
-    def take(self, key: Hashable) -> Connection | None:
-        """A connection of ``key`` for a request, the one that was used last; ``None`` if there is none."""
-        idle = self._by_key.get(key)
-        if not idle:
-            return None
-        newest = idle[-1]
-        self._remove(newest)
-        return newest
+    def take(self, group: str, key: Hashable) -> Connection | None:
+        """A connection of ``key`` for a request of ``group``, the one that was used last; ``None`` if there is none."""
+        for idle in reversed(self._by_group.get(group, ())):
+            if idle.key == key:
+                self._remove(idle)
+                return idle
+        return None
 
     def note_use(self, key: Hashable, *, is_lost: bool) -> None:
         """A request was sent on an idle connection of ``key``. ``is_lost``: the server was closing that connection."""
-        lost = self._lost.pop(key, 0)
+        lost = self._lost.pop(key, 0) if self._lost else 0
         if is_lost:
             self._lost[key] = lost + 1
             if len(self._lost) > _KEYS_KEPT:
@@ -108,7 +104,6 @@ class IdleConnections:
     def clear(self) -> list[Connection]:
         """Hand over all connections, to be closed."""
         left = list(self._all())
-        self._by_key.clear()
         self._by_group.clear()
         self.count = 0
         if self._timer is not None:
@@ -117,7 +112,7 @@ class IdleConnections:
         return left
 
     def _all(self) -> Iterable[Connection]:
-        return (idle for some in self._by_key.values() for idle in some)
+        return (idle for some in self._by_group.values() for idle in some)
 
     def _close_outdated(self) -> None:
         """Close the connections whose time is over, and forget those that their servers have closed."""
@@ -125,7 +120,7 @@ class IdleConnections:
         for idle in tuple(self._all()):
             if idle.idle_until <= now or not idle.is_connected():
                 self._close(idle, resumable=False)  # nothing came, so nothing more is likely to come
-        self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated) if self._by_key else None
+        self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated) if self._by_group else None
 
     def _close(self, idle: Connection, *, resumable: bool = True) -> None:
         self._remove(idle)
@@ -133,12 +128,8 @@ class IdleConnections:
         idle.close()
 
     def _remove(self, idle: Connection) -> None:
-        _discard(self._by_key, idle.key, idle)
-        _discard(self._by_group, idle.group, idle)
+        others = self._by_group[idle.group]
+        others.remove(idle)
+        if not others:
+            del self._by_group[idle.group]
         self.count -= 1
-
-
-def _discard(lists: dict[Any, list[Connection]], name: Hashable, idle: Connection) -> None:
-    lists[name].remove(idle)
-    if not lists[name]:
-        del lists[name]

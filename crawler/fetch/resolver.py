@@ -82,6 +82,7 @@ class Resolver(AbstractResolver):
         self.nat64: frozenset[IPv6Network] = frozenset()
         self._nat64_until = 0.0
         self._nat64_lock = asyncio.Lock()
+        self._now = asyncio.get_running_loop().time
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -142,7 +143,7 @@ class Resolver(AbstractResolver):
 
     def _kept(self, host: str) -> _Found | None:
         found = self._found.get(host)
-        return found if found is not None and asyncio.get_running_loop().time() < found.until else None
+        return found if found is not None and self._now() < found.until else None
 
     async def _look_up(self, host: str) -> _Found:
         """The answer of the system's resolver. One look-up serves all waiting tasks, even if one is cancelled."""
@@ -152,19 +153,18 @@ class Resolver(AbstractResolver):
         return await asyncio.shield(task)
 
     async def _ask_system(self, host: str) -> _Found:
-        now = asyncio.get_running_loop().time
-        began_at = now()
+        began_at = self._now()
         try:
             answer = await self._answer(host)
-            found = _Found(now() + min(max(answer.ttl_s, LEAST_TTL_S), MOST_TTL_S), answer.texts)
+            found = _Found(self._now() + min(max(answer.ttl_s, LEAST_TTL_S), MOST_TTL_S), answer.texts)
         except TimeoutError:
             silent = f"no name server answered for {host} within {self._timeout_s:g} s"
-            found = _Found(now() + FAILURE_S, failed=LookUpFailed(ErrorKind.DNS_TIMEOUT, silent))
+            found = _Found(self._now() + FAILURE_S, failed=LookUpFailed(ErrorKind.DNS_TIMEOUT, silent))
         except LookUpFailed as failed:
-            found = _Found(now() + FAILURE_S, failed=failed.with_traceback(None))
+            found = _Found(self._now() + FAILURE_S, failed=failed.with_traceback(None))
         finally:
             del self._looking[host]
-        self._count(FOUND if found.failed is None else found.failed.kind.value, now() - began_at)
+        self._count(FOUND if found.failed is None else found.failed.kind.value, self._now() - began_at)
         self._found.pop(host, None)  # the oldest is first
         self._found[host] = found
         if len(self._found) > CACHE_NAMES:
@@ -197,9 +197,8 @@ class Resolver(AbstractResolver):
 
         To be called before a connection to a public IPv6 address.
         """
-        now = asyncio.get_running_loop().time
         async with self._nat64_lock:
-            if now() < self._nat64_until:
+            if self._now() < self._nat64_until:
                 return
             try:
                 async with asyncio.timeout(_NAT64_LOOKUP_S):
@@ -207,7 +206,7 @@ class Resolver(AbstractResolver):
                 self.nat64 = nat64_prefixes(found.texts)
             except OSError:
                 self.nat64 = frozenset()
-            self._nat64_until = now() + _NAT64_EVERY_S
+            self._nat64_until = self._now() + _NAT64_EVERY_S
 
     async def close(self) -> None:
         for task in self._looking.values():

@@ -22,9 +22,21 @@ MOST_SESSIONS = 1000
 #: A session gives way to that of another host after this many seconds: servers accept it for five minutes by default
 #: (nginx, Apache).
 SESSION_S = 300.0
-#: The buffer of a TLS connection in uvloop, in bytes.
+#: The buffer of a TLS connection in uvloop, in bytes. The event loops also ask to read so many octets at once.
 BUFFER_BYTES = 256 << 10
+#: The most octets that a record of TLS holds (RFC 8446, 5.1). A read of OpenSSL returns those of one record.
+_RECORD_BYTES = 16 << 10
 _M_MMAP_THRESHOLD = -3  # of malloc.h
+
+
+class _Connection(ssl.SSLObject):
+    """A connection whose reads take memory for one record, and not for the whole buffer of the event loop.
+
+    Python allocates as many octets as a read asks for, and the system would map and unmap a block for each read.
+    """
+
+    def read(self, len: int = _RECORD_BYTES, buffer: Any = None) -> Any:  # as in the base
+        return super().read(min(len, _RECORD_BYTES), buffer)
 
 
 class ResumingContext(ssl.SSLContext):
@@ -86,12 +98,15 @@ def keep_session(connection: ssl.SSLObject) -> None:
         context.keep(host, session)
 
 
-def facts_of(connection: ssl.SSLObject) -> TlsFacts:
-    """The facts about a connection for the request log. A certificate that was not verified is not read."""
-    cipher = connection.cipher()
-    ends = (connection.getpeercert() or {}).get("notAfter")
-    until = _seconds(ends) if isinstance(ends, str) else None
-    return TlsFacts(connection.version() or "", cipher[0] if cipher else "", until)
+def facts_of(connection: asyncio.BaseTransport) -> TlsFacts | None:
+    """The facts about a connection for the request log, as the event loop has read them; ``None`` without TLS.
+
+    A certificate that was not verified is not read.
+    """
+    if (tls := connection.get_extra_info("ssl_object")) is None:
+        return None
+    cipher, ends = connection.get_extra_info("cipher"), (connection.get_extra_info("peercert") or {}).get("notAfter")
+    return TlsFacts(tls.version() or "", cipher[0] if cipher else "", None if ends is None else _seconds(ends))
 
 
 #: It takes some 70 microseconds, and hosts have few certificates.
@@ -142,6 +157,7 @@ def map_buffers() -> None:
 def _context() -> ResumingContext:
     """A context that verifies certificates and names, from TLS 1.2 on."""
     made = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.sslobject_class = _Connection
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_alpn_protocols(["http/1.1"])
     return made

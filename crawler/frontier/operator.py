@@ -66,6 +66,7 @@ class Standing:
     paused_since: float | None = None
     blocked: Mapping[str, float] = field(default_factory=dict)  # name -> the time of the order
     because: Mapping[str, str] = field(default_factory=dict)  # name -> why it is blocked, if the operator said so
+    queued: Mapping[str, float] = field(default_factory=dict)  # URL -> the time of an order that is not carried out yet
 
     def names_of(self, url: str) -> list[str]:
         """The names under which the site of a canonical URL is blocked."""
@@ -81,6 +82,7 @@ def standing(orders: Iterable[Order]) -> Standing:
     paused_since: float | None = None
     blocked: dict[str, float] = {}
     because: dict[str, str] = {}
+    queued: dict[str, float] = {}
     for order in orders:
         match order.command:
             case Command.PAUSE:
@@ -94,9 +96,11 @@ def standing(orders: Iterable[Order]) -> Standing:
             case Command.UNBLOCK:
                 blocked.pop(order.name, None)
                 because.pop(order.name, None)
+            case Command.QUEUE if order.done_at is None:
+                queued[order.name] = order.asked_at
             case Command.STOP | Command.QUEUE:
                 pass  # affect one run, and one URL, only
-    return Standing(paused_since, blocked, because)
+    return Standing(paused_since, blocked, because, queued)
 
 
 def blockable(text: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Self
 
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import FLAG, REGEXES, one_of
@@ -120,6 +122,13 @@ class Scope:
         # Most links of a page are also on the previous page.
         self._link_offer = lru_cache(_LINKS_KEPT)(self._new_link_offer)
 
+    def copy(self) -> Self:
+        """A scope from the same seeds that adopts sites and hosts of its own: it is made in a hundredth of the time."""
+        other = copy(self)
+        other.blocks, other._admitted, other._adopted, other._site_refusals = Blocks(), {*self._admitted}, set(), {}
+        other._link_offer = lru_cache(_LINKS_KEPT)(other._new_link_offer)
+        return other
+
     def adopt(self, site: str) -> None:
         """Add a site that a mirror within the scope names as its main site."""
         if site not in self._adopted:
@@ -181,7 +190,7 @@ class Scope:
     def link_offers(self, links: Iterable[Link], depth: int) -> list[Offer]:
         """The offer of each link of a page, with its :meth:`refusal`. ``nofollow`` links are refused, too."""
         offer, blocked = self._link_offer, self.blocks.names
-        return [offer(url, depth, follow, blocked) for url, _, _, follow in links]
+        return [offer(link.url, depth, link.follow, blocked) for link in links]
 
     def _new_link_offer(self, url: str, depth: int, follow: bool, blocked: frozenset[str]) -> Offer:
         refused = self._refused(url, is_seed=False) or self._too_deep(url, depth)

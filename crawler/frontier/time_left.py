@@ -236,12 +236,10 @@ def _most_s(paces: Sequence[_Pace], limits: Limits) -> float:
         # the slowest group: one page after another there.
         answers = 2 * limits.pages
         queued = [pace.of_queued() for pace in paces]
-        if sum(pace.requests for pace in queued) >= answers:
-            in_slots_s = answers * max(pace.answer_s for pace in queued) / limits.slots
-            limited_s = _first_time_s(queued, answers) + in_slots_s
-        else:
-            limited_s = max(pace.start_s for pace in paces) + answers * max(pace.cycle_s for pace in paces)
-        unlimited_s = min(unlimited_s, limited_s)
+        of_queued = min(answers, sum(pace.requests for pace in queued))
+        in_slots_s = of_queued * max(pace.answer_s for pace in paces) / limits.slots
+        one_by_one_s = (answers - of_queued) * max(pace.cycle_s for pace in paces)
+        unlimited_s = min(unlimited_s, _first_time_s(queued, of_queued) + in_slots_s + one_by_one_s)
     return min(unlimited_s, limits.time_s)
 
 

@@ -346,7 +346,8 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
             for command in commands:  # a line that can be pasted
                 console.print(Text(f"    {command}", style="cyan"), soft_wrap=True)
         if rest := [seed for seed in seeds if not all_seeds and not seed.needs_person]:
-            pages = f"{sum(seed.pages for seed in rest):,} pages on their sites"
+            on = "its site" if len(rest) == 1 else "their sites"
+            pages = f"{many(sum(seed.pages for seed in rest), 'page')} on {on}"
             instead = " with others in their place" if len(rest) > 1 else " with another in its place"
             others = instead if outcome.command else ""
             console.print(Text(f"  {many(len(rest), 'seed')}{others}, {pages} (--all lists them)"))

@@ -88,6 +88,7 @@ async def explain(store: Store, url: str, *, now: float) -> dict[str, Any]:
     known["site_settings"] = None if rule is None else {"name": rule.name} | rule.stated
     stands = standing(await store.control.orders())
     known["blocked_as"], known["blocked_because"] = stands.names_of(url), stands.why_blocked(url)
+    known["ordered_at"] = stands.queued.get(url)
     robots = known["robots"] or {}
     if known.get("reason_code") == ReasonCode.NO_NAME or robots.get("status") == ErrorKind.DNS_NO_NAME:
         known["no_such_host"] = await advice(store, host_of(url))
@@ -258,6 +259,9 @@ def explanation_rows(known: dict[str, Any], db: str) -> list[Fact]:
         whole = known["blocked_as"] or [known["url"]]
         undo = f"`crawler store forget {quote(whole[0])} --undo{db_argument(db)}`"
         rows.append(("operator", f"has taken it out; {undo} lets it be fetched again"))
+    elif known["ordered_at"] is not None:
+        queued_at = brief_time(known["ordered_at"], known["at"])
+        rows.append(("operator", f"has queued it at {queued_at}: the running crawl, or the next run, makes it a seed"))
     elif known["scope"] is None:
         rows.append(("scope", "includes it; --include leaves no seed out" if known.get("seed") else "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:

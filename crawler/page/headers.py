@@ -21,7 +21,7 @@ MAX_HEADER_CHARS = 8_000
 _NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
 #: The headers that this module, :mod:`crawler.page.directives` and :mod:`crawler.page.preferences` look for.
 _DIRECTING = frozenset(("x-robots-tag", "robots-tag", SITE_TAG.lower(), *PREFERENCE_HEADERS))
-_TELLING = _DIRECTING | {"content-type", "content-language", "link"}
+_TELLING = _DIRECTING | {"content-language", "link"}
 #: The content type of HTML in the syntax of XML.
 XHTML = "application/xhtml+xml"
 #: The content types of HTML; a document without a type counts as HTML.
@@ -42,7 +42,7 @@ _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^
 
 
 def telling(headers: Headers) -> Headers:
-    """Those headers that say something about a document. Most answers have one, and all are asked for each of them."""
+    """Those headers that say something about a document, besides its type. Most answers have none."""
     return tuple([field for field in headers if field[0].lower() in _TELLING])
 
 
@@ -92,10 +92,10 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 
     ``url`` is the canonical URL of the document, ``token`` the crawler's product token, ``now`` in epoch seconds.
     """
+    content_type = (header(headers, "content-type") or "").strip().lower()
     headers = telling(headers)
     tags = tuple(header_tags(headers, token))
     said = directives(tags, reading=reading, now=now)
-    content_type = (header(headers, "content-type") or "").strip().lower()
     return PageFacts(
         index=said.index,
         follow=said.follow,

@@ -56,8 +56,8 @@ def read_page(
     A hostile page can take minutes and gigabytes: outside of tests, call this in a process whose time and memory are
     bounded (:mod:`crawler.engine.parser_process`).
     """
-    headers = telling(headers)
     page = read_tags(body, charset, is_xml=is_xhtml(headers), resources=resources, shingles=shingles)
+    headers = telling(headers)
     tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)
     base = _canonical_or_none(page.base, url) or url

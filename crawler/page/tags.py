@@ -29,9 +29,10 @@ MAX_LICENCE_CHARS = 65_536
 MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
-# element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href. The title is
-# looked for in the head.
-_SELECTOR = "[href],meta,frame,iframe,script,style,noscript"
+# element, so [href] stands for <a>, <area>, <link> and <base>, and [src] for frames; few other elements have one. An
+# anchor whose href is a bare fragment is no link; in a drawing that may be its second href. The title is looked for in
+# the head.
+_SELECTOR = "[href]:not(a[href^='#']:not(svg *)),[src]:not(img):not(script),meta,script,style,noscript"
 # Each tree would make an engine of its own.
 _ENGINE = LexborCSSSelector()  # type: ignore[no-untyped-call]
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
@@ -135,7 +136,7 @@ class _Tags:
         self.canonicals: list[str] = []
         self.refresh: str | None = None
         self.metas: list[tuple[str, str]] = []
-        self.not_text: list[LexborNode] = []  # in document order
+        self.not_text: list[LexborNode] = []
         self.pragma_language: str | None = None
         self.feeds: list[str] = []
         self.licences: list[str] = []  # the targets of links to licences of RSL (RSL 1.0, 4.5)
@@ -196,11 +197,11 @@ class _Tags:
 
 def _title(root: LexborNode) -> str | None:
     """The first title, which is nearly always in the head. A drawing or a formula has titles of its own."""
-    for place in filter(None, (root.parser.head, root)):
-        for node in _ENGINE.find("title", place)[:MAX_TITLES]:
-            if not _is_within(node, "svg", "math"):
-                return collapse(node.text(), MAX_TITLE_CHARS)
-    return None
+    head = root.parser.head
+    titles = [] if head is None else _ENGINE.find("title", head)  # no drawing stands in a head
+    if not titles:
+        titles = [node for node in _ENGINE.find("title", root)[:MAX_TITLES] if not _is_within(node, "svg", "math")]
+    return collapse(titles[0].text(), MAX_TITLE_CHARS) if titles else None
 
 
 def _media_type(attributes: dict[str, str | None]) -> str:
@@ -228,10 +229,10 @@ def _resources(root: LexborNode) -> Counter[tuple[str, str]]:
 def _text_sha256(root: LexborNode, not_text: list[LexborNode]) -> bytes:
     """The digest of the visible text and the title, without the blanks that mark-up adds. Changes the tree.
 
-    ``not_text`` are the elements whose text is not visible, in document order.
+    ``not_text`` are the elements whose text is not visible.
     """
-    for node in reversed(not_text):  # what an element contains before the element: freeing it frees its content
-        node.decompose()
+    for node in not_text:
+        node.decompose(recursive=False)  # it leaves the tree with its content
     return sha256(root.text(skip_empty=True).encode().translate(None, _WHITESPACE)).digest()
 
 

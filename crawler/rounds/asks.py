@@ -14,7 +14,7 @@ publishes this robots.txt in the same way, and nobody needs to ask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _OFFERS_AT_ONCE = 10_000
-#: In the order of the file.
-_KNOWN = ("url", "state", "reason_code", "depth", "hops")
+_KNOWN = ["url", "state", "reason_code", "depth", "hops"]
 
 
 def news_of(dataset: Dataset, task: Task) -> Iterator[list[Offer]]:
@@ -46,13 +45,14 @@ def news_of(dataset: Dataset, task: Task) -> Iterator[list[Offer]]:
     They are compared with the Parquet file of its URLs: to read its store takes much longer. A sitemap may bring facts
     that the file has not.
     """
+    arrow, parquet = load_arrow("rounds", "a dataset")
     content = dataset.objects.get(part("urls", task.store, task.bucket)) if task.offers and task.store else None
     for key in task.offers:
         if (offered := dataset.objects.get(key)) is None:
             raise StoreError(f"{shown(dataset.objects.location)}: {key}: there is no such object")
-        for rows in _rows(offered, _OFFERS_AT_ONCE):
+        for rows in parquet.ParquetFile(arrow.BufferReader(offered)).iter_batches(_OFFERS_AT_ONCE):
             offers = [msgspec.convert(row, Offer, strict=False) for row in rows.to_pylist()]
-            known = _known(content, {offer.url for offer in offers})
+            known = {} if content is None else _known(content, {offer.url for offer in offers})
             news = [
                 offer
                 for offer in offers
@@ -65,25 +65,14 @@ def news_of(dataset: Dataset, task: Task) -> Iterator[list[Offer]]:
                 yield news
 
 
-def _known(content: bytes | None, urls: set[str]) -> dict[str, KnownUrl]:
-    """What the rows of a bucket say of these URLs."""
+def _known(content: bytes, urls: set[str]) -> dict[str, KnownUrl]:
+    """What the file of the URLs of a bucket says of these URLs."""
+    arrow, parquet = load_arrow("rounds", "a dataset")
+    rows = parquet.read_table(arrow.BufferReader(content), columns=_KNOWN, filters=[("url", "in", urls)])
     return {
         url: KnownUrl(State(state), StoredReason(ReasonCode(code), ""), depth, hops)
-        for rows in _rows(content, _OFFERS_AT_ONCE, columns=_KNOWN)
         for url, state, code, depth, hops in zip(*(column.to_pylist() for column in rows.columns), strict=True)
-        if url in urls
     }
-
-
-def _rows(content: bytes | None, at_once: int, **which: Any) -> Iterator[Any]:
-    arrow, parquet = load_arrow("rounds", "a dataset")
-    if content is not None:
-        yield from parquet.ParquetFile(arrow.BufferReader(content)).iter_batches(at_once, **which)
-
-
-async def asks_of(store: Store, bucket: int) -> list[Ask]:
-    """The asks of a bucket, after its crawl."""
-    return [Ask(bucket, site, url) for site, url in await store.asks()]
 
 
 async def wait_for(asks: list[Ask], store: Store, outbox: Outbox) -> None:

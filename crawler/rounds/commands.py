@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -55,16 +56,15 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
             end = await driver.run()
         finally:
             await runner.close()
-        last = driver.manifests[-1] if driver.manifests else None
         states = Counter[str]()
-        for bucket in () if last is None else last.buckets.values():
+        for bucket in chain.from_iterable(last.buckets.values() for last in driver.manifests[-1:]):
             states.update(bucket.states)
         pages = sum(rows["pages"] for manifest in driver.manifests for rows in manifest.parts.values())
         if options.get("output_json"):
             print_json(
                 {
                     "dataset": shown(location),
-                    "rounds": 0 if last is None else last.round,
+                    "rounds": len(driver.manifests),
                     "pages": pages,
                     "states": states,
                     "ended_by": end.sentence,
@@ -72,8 +72,7 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
                 }
             )
         else:
-            rounds = many(0 if last is None else last.round, "round")
-            say(f"{end.message(terminal_name)}: {many(pages, 'page')} in {rounds}")
+            say(f"{end.message(terminal_name)}: {many(pages, 'page')} in {many(len(driver.manifests), 'round')}")
             say(", ".join(f"{n:,} {state}" for state, n in states.most_common()))
         if end.code is EndCode.SIGNAL:
             return STOPPED

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from crawler.cli.progress import Say
 from crawler.clock import Clock, brief_time
 from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, begins_at
+from crawler.engine.alarm import Alarm
 from crawler.engine.tasks import background_task, required_task
 from crawler.engine.termination import at_their_limit
 from crawler.errors import StoreError
@@ -141,26 +142,26 @@ class Driver:
 
     async def _work(self, plan: Plan) -> bool:
         """Wait until the round may be committed. Returns false if a stop was requested while tasks were unfinished."""
-        closed = asyncio.Event()
-        async with required_task(self._run_tasks(plan, closed)):
-            while not closed.is_set() or await asyncio.to_thread(self._dataset.unfinished, plan.round) != set():
+        alarm, is_closed = Alarm(), False
+        async with required_task(self._run_tasks(plan, alarm)):
+            while not is_closed or await asyncio.to_thread(self._dataset.unfinished, plan.round) != set():
                 now = self._clock.now()
                 if now >= plan.quiet_at and not await asyncio.to_thread(self._dataset.are_writing, plan.round, now):
                     break
-                if closed.is_set() and self._stopped.is_set():
+                if is_closed and self._stopped.is_set():
                     return False
-                await self._clock.sleep(_LOOK_EVERY_S)
+                is_closed = await alarm.wait(_LOOK_EVERY_S) or is_closed
         await asyncio.to_thread(self._dataset.close, plan)
         return True
 
-    async def _run_tasks(self, plan: Plan, closed: asyncio.Event) -> None:
-        """Run tasks until no process of the runner is left, and close the round."""
+    async def _run_tasks(self, plan: Plan, alarm: Alarm) -> None:
+        """Run tasks until no process of the runner is left, close the round, and ring."""
         if (now := self._clock.now()) < plan.deadline:
             until = brief_time(plan.deadline, now)
             self._tell(f"round {plan.round} begins: {many(len(plan.tasks), 'bucket')}, until {until} at most")
             await self._runner.run(self._dataset, plan)
         await asyncio.to_thread(self._dataset.close, plan)
-        closed.set()
+        alarm.ring()
 
 
 def _about(manifest: Manifest) -> str:

@@ -43,10 +43,7 @@ MOST_IN_VAIN = 5
 
 def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
     """The buckets with something in them, after the ``last`` round."""
-    if last is not None:
-        return last.buckets
-    count = dataset.head.buckets
-    return {number: BucketState(0, 0.0, [], {}) for number in {bucket_of(url, count) for url in dataset.head.seeds}}
+    return {number: BucketState(0, 0.0, [], {}) for number in dataset.seeds} if last is None else last.buckets
 
 
 def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:

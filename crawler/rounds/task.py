@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from crawler.clock import Clock
-from crawler.dataset.records import TASK_TABLES, Answer, Dataset, Done, Plan, Task, done_key, part
-from crawler.dataset.tables import SQL, Written, put_numbers, write_tables
+from crawler.dataset.records import TASK_TABLES, Answer, Ask, Dataset, Done, Plan, Task, done_key, part
+from crawler.dataset.tables import SQL, write_table
 from crawler.engine.crawl import Crawl
 from crawler.engine.gate import FetcherSide
 from crawler.engine.hooks import Hooks
 from crawler.errors import StoreError
-from crawler.frontier.buckets import Bucket, bucket_of
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
-from crawler.reasons import EndCode, RunEnd
+from crawler.frontier.scope import Scope
+from crawler.reasons import RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.asks import answers_to, asks_of, news_of, permissions_in, receive_answers, wait_for
+from crawler.rounds.asks import answers_to, news_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
@@ -42,7 +44,8 @@ _TRY_AGAIN_S = 5.0
 _RARER = 8.0
 
 
-class RoundWork(NamedTuple):
+@dataclass(frozen=True)
+class RoundWork:
     """What the tasks of one worker in a round have in common."""
 
     dataset: Dataset
@@ -53,6 +56,12 @@ class RoundWork(NamedTuple):
     folder: Path
     name: str  # of this worker alone
     share: int  # the number of tasks that share the concurrency
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The scope of all seeds, of which each task has a copy."""
+        head = self.dataset.head
+        return crawl_scope(self.dataset.settings, with_addresses(head.seeds, head.domains), self.clock.now())
 
 
 class BucketTask:
@@ -109,19 +118,19 @@ class BucketTask:
         if self._task.store:
             await asyncio.to_thread(self._dataset.fetch_store, self._task.store, self._task.bucket, path)
         settings = self._dataset.settings
-        limits = replace(settings.limits, max_time_s=None, max_pages=None)
-        limits = replace(limits, concurrency=max(1, limits.concurrency // self._work.share))
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
         store = await open_working_copy(path, settings.politeness, settings.workers.patience_s)
         try:
             await store.keep_bucket(self._bucket)
             begun_at = self._clock.now()
             unread = msgspec.json.encode(await store.unread_urls()).decode()
-            ahead = [row["url_id"] for row in await store.query(SQL["ahead_of_clock"], {"since": begun_at})]
+            (ahead,) = await store.query(SQL["ahead_of_clock"], {"since": begun_at})
             self._written_ahead = await store.last_request()
             scope = await self._begin(store, begun_at)
-            numbers = msgspec.json.encode(ahead).decode()
-            terms = {"since": begun_at, "ahead": numbers, "unread": unread, "run_id": store.run_id}
+            terms = {"since": begun_at, **ahead, "unread": unread, "run_id": store.run_id}
+            left_s = max(0.0, self._ends_at - self._clock.now())
+            concurrency = max(1, settings.limits.concurrency // self._work.share)
+            limits = replace(settings.limits, max_time_s=left_s, max_pages=None, concurrency=concurrency)
+            settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
             inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
             inputs = replace(inputs, hooks=self._work.hooks, write_ahead=self._write_ahead, rarer=_RARER)
             crawl = Crawl(inputs)
@@ -154,19 +163,16 @@ class BucketTask:
         await store.end_run(end, self._clock.now())
         return await self._write(store, terms, end)
 
-    async def _begin(self, store: SqliteStore, now: float) -> Any:
+    async def _begin(self, store: SqliteStore, now: float) -> Scope:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
-        head, settings = self._dataset.head, self._dataset.settings
-        pages_per_site = settings.limits.max_pages_per_site
+        pages_per_site = self._dataset.settings.limits.max_pages_per_site
         if (lost := self._task.lost) is not None:
             await store.pause_after(lost.over_at, lost.pauses)
             await store.prepare(pages_per_site)
-        own = {url for url in head.seeds if bucket_of(url, head.buckets) == self._task.bucket}
-        domains = set(head.domains)
-        scope = crawl_scope(settings, with_addresses(head.seeds, domains), now)
-        unknown = sorted(own.difference(await store.seeds()))
-        domains &= set(unknown)
-        await begin(store, scope, head.settings, unknown, now, pages_per_site=pages_per_site, domains=domains)
+        scope = self._work.scope.copy()
+        unknown = sorted(self._dataset.seeds.get(self._task.bucket, set()).difference(await store.seeds()))
+        domains, settings = set(self._dataset.head.domains).intersection(unknown), self._dataset.head.settings
+        await begin(store, scope, settings, unknown, now, pages_per_site=pages_per_site, domains=domains)
         return scope
 
     def _side_of_task(self) -> FetcherSide:
@@ -218,28 +224,26 @@ class BucketTask:
 
     async def _write(self, store: SqliteStore, terms: Mapping[str, Any], end: RunEnd) -> Done:
         """Write the results and the offers, and take offers and bodies out of the store; returns the task's result."""
-        written, number = dict[str, Written](), self._plan.round
-        bodies = self._work.folder / f"{self._task.bucket:05}.bodies.parquet"
-        await store.read_in_steps(lambda db: write_tables(db, self._bucket, number, terms, bodies, written))
-        await asyncio.to_thread(self._put_tables, written)
+        counts, number = dict[str, int](), self._plan.round
+        path = self._work.folder / f"{self._task.bucket:05}.parquet"
+        write = partial(write_table, bucket=self._bucket, number=number, parameters=terms, path=path, counts=counts)
+        for table in TASK_TABLES:
+            await store.read_in_steps(partial(write, table=table))
+            if counts[table]:
+                await asyncio.to_thread(self._dataset.objects.put, part(table, number, self._task.bucket), path)
         await store.delete_outgoing()
         await store.bodies.empty()
         states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
         ready = await store.next_ready()
         return Done(
             self._task.bucket,
-            {table: each.rows for table, each in written.items()},
+            counts,
             states,
             None if ready is None else ready.until,
             end.code.value,
-            await asks_of(store, self._task.bucket),
+            [Ask(self._task.bucket, site, url) for site, url in await store.asks()],
             await answers_to(sorted({*((ask.url, ask.asker) for ask in self._task.asks), *self._permissions}), store),
         )
-
-    def _put_tables(self, written: Mapping[str, Written]) -> None:
-        for table, each in written.items():
-            if each.rows:
-                self._dataset.objects.put(part(table, self._plan.round, self._task.bucket), each.content)
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
 
@@ -254,39 +258,24 @@ class BucketTask:
             await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket, self._clock.now())
 
     def stop(self, end: RunEnd) -> None:
-        """End soon; what was crawled is written."""
-        self._end = self._end or end
+        """End soon; what was crawled is written. Called again, it gives requests in flight no more time."""
         if self._crawl is not None:
             self._crawl.stop(end)
-
-    def end_grace(self) -> None:
-        """Give the requests in flight no more time after :meth:`stop`."""
-        if self._crawl is not None:
-            self._crawl.end_grace()
+            if self._end is not None:
+                self._crawl.end_grace()
+        self._end = self._end or end
 
     @property
     def waits(self) -> Waiting | None:
         """The group that the whole bucket waits for."""
         return None if self._crawl is None else self._crawl.progress.idle_for
 
-    def stop_if_over(self) -> None:
-        """Stop in time for the results. The crawl itself ends before it if nothing can be asked until then."""
-        if self._clock.now() >= self._ends_at:
-            self.stop(RunEnd(EndCode.ROUND_OVER))
-
     async def ahead(self) -> list[dict[str, Any]]:
         """The requests that were committed and are not yet :meth:`written_ahead`."""
         if self._store is None:
             return []
         found = await self._store.query(SQL["ahead"], {"after": self._written_ahead})
-        if not found:
-            return []
-        columns = {name: [row[name] for row in found] for name in found[0]}
-        put_numbers(columns, self._bucket, self._plan.round)
-        return [
-            dict(zip(columns, row, strict=True)) | {"bucket": self._task.bucket}
-            for row in zip(*columns.values(), strict=True)
-        ]
+        return [row | {"bucket": self._task.bucket} for row in found]
 
     def written_ahead(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """These requests of :meth:`ahead` are in the dataset."""

@@ -7,7 +7,6 @@ number of these processes, on any machines that reach the dataset, work on a rou
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -18,10 +17,12 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, NoReturn
 
 import click
+import msgspec
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
@@ -47,9 +48,8 @@ from crawler.settings.log_records import LogFormat, LogLevel
 from crawler.store.location import shown
 
 _LOG = logging.getLogger("crawler.rounds")
-_LOOK_EVERY_S = 0.25
 _LOOK_FOR_ROUND_EVERY_S = 1.0
-#: How often tasks say that they write their results, in seconds.
+#: How often tasks say that they write their results, and what they wait for, in seconds.
 _SAY_EVERY_S = 2.0
 #: How often requests are written ahead, in seconds. A lost task takes the log of this time with it.
 AHEAD_EVERY_S = 5.0
@@ -75,22 +75,16 @@ class Worker:
         folder: Path,
         buckets: Collection[int] | None = None,
     ) -> None:
-        self._dataset = dataset
-        self._plan = plan
-        self._side = side
-        self._clock = clock
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         chosen = [task for task in plan.tasks if buckets is None or task.bucket in buckets]
         self._tasks: Iterator[Task] = iter(chosen)
         settings = dataset.settings
         most = settings.rounds.at_once * settings.workers.count
         self._at_once = min(settings.rounds.at_once, len(chosen))
         share = min(most, len(plan.tasks))  # of all processes that the runner starts on this machine
-        hooks = hooks_of(settings.hooks)
-        self._work = RoundWork(dataset, plan, side, clock, hooks, folder, self._name, share)
+        hooks, name = hooks_of(settings.hooks), f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._work = RoundWork(dataset, plan, side, clock, hooks, folder, name, share)
         self._running = set[BucketTask]()
         self._end: RunEnd | None = None
-        self._segments = 0
         self._requests = 0  # that were written ahead
         self._log_written_at = clock.now()
         self._noted_at = -_NOTE_EVERY_S
@@ -98,18 +92,19 @@ class Worker:
     async def run(self) -> None:
         """Work on the round."""
         async with (
-            required_task(self._every(_LOOK_EVERY_S, self._look_after)),
+            required_task(self._every(_SAY_EVERY_S, self._note_wait)),
             required_task(self._every(_SAY_EVERY_S, self._say_writing)),
             required_task(self._every(AHEAD_EVERY_S, self._write_log_ahead)),
         ):
             await asyncio.gather(*(self._run_tasks() for _ in range(self._at_once)))
 
     async def _run_tasks(self) -> None:
+        number, dataset = self._work.plan.round, self._work.dataset
         for task in self._tasks:
-            if self._end is not None or not self._side.lease.may_send():
+            if self._end is not None or not self._work.side.lease.may_send():
                 return
             try:
-                is_own = await asyncio.to_thread(self._dataset.claim, self._plan.round, task.bucket, self._name)
+                is_own = await asyncio.to_thread(dataset.claim, number, task.bucket, self._work.name)
             except CrawlerError as error:
                 tell(f"bucket {task.bucket}: not begun: {error}")
                 continue
@@ -134,40 +129,30 @@ class Worker:
         """
         for task in self._running:
             task.stop(end)
-            if self._end is not None:
-                task.end_grace()
         self._end = self._end or end
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Do ``work`` every so many seconds. Each kind of work has a task, so slow storage delays that kind only."""
         while True:
-            await self._clock.sleep(seconds)
+            await self._work.clock.sleep(seconds)
             await work()
-
-    async def _look_after(self) -> None:
-        """Stop tasks in time, and tell what is waited for."""
-        for task in self._running:
-            task.stop_if_over()
-        if self._clock.now() - self._noted_at >= _NOTE_EVERY_S and self._note_wait():
-            self._noted_at = self._clock.now()
 
     async def _say_writing(self) -> None:
         for task in list(self._running):
             with suppress(StoreError):  # said again soon
                 await task.say_writing()
 
-    def _note_wait(self) -> bool:
-        """Tell what is waited for, if every task that runs waits for long; returns whether so."""
+    async def _note_wait(self) -> None:
+        """Tell what is waited for, if every task that runs waits for long, and it was not told lately."""
         waits = [task.waits for task in self._running]
-        known, now = [wait for wait in waits if wait is not None], self._clock.now()
-        if not known or len(known) < len(waits):
-            return False
+        known, now = [wait for wait in waits if wait is not None], self._work.clock.now()
+        if not known or len(known) < len(waits) or now - self._noted_at < _NOTE_EVERY_S:
+            return
         first = min(known, key=lambda wait: wait.until)
-        if not now + _LONG_WAIT_S < first.until < self._plan.deadline:
-            return False
-        waiting = first_wait(first, self._dataset.settings.robots, now)
-        tell(f"round {self._plan.round}: {many(len(waits), 'bucket')} in work: everything left {waiting}")
-        return True
+        if now + _LONG_WAIT_S < first.until < self._work.plan.deadline:
+            waiting = first_wait(first, self._work.dataset.settings.robots, now)
+            tell(f"round {self._work.plan.round}: {many(len(waits), 'bucket')} in work: everything left {waiting}")
+            self._noted_at = now
 
     async def _write_log_ahead(self) -> None:
         """Write the requests since the last time: if a task is lost, they are its log.
@@ -180,20 +165,19 @@ class Worker:
                 rows[task] = await task.ahead()
             except StoreError as error:  # its store fails: the task will find out
                 _LOG.info("the log of a task cannot be read: %s", error)
-        content = "".join(f"{json.dumps(row)}\n" for found in rows.values() for row in found).encode()
+        content = msgspec.json.Encoder().encode_lines(list(chain.from_iterable(rows.values())))
         if content:
             sent = self._requests + sum(map(len, rows.values()))
-            key = f"rounds/{self._plan.round:06}/ahead/{self._name}-{self._segments:06}-{sent}.jsonl"
+            key = f"rounds/{self._work.plan.round:06}/ahead/{self._work.name}-{sent:09}.jsonl"
             try:
-                await asyncio.to_thread(self._dataset.objects.put, key, content)
+                await asyncio.to_thread(self._work.dataset.objects.put, key, content)
             except StoreError as error:
-                if self._clock.now() - self._log_written_at > _LOG_LATE_S and self._end is None:
+                if self._work.clock.now() - self._log_written_at > _LOG_LATE_S and self._end is None:
                     tell(f"the log of requests cannot be written: {error}")
                     self.stop(RunEnd(EndCode.STORE_FAILED, str(error)))
                 return
             self._requests = sent
-        self._segments += 1
-        self._log_written_at = self._clock.now()
+        self._log_written_at = self._work.clock.now()
         for task, found in rows.items():
             task.written_ahead(found)
 

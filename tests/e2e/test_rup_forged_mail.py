@@ -28,7 +28,7 @@ def test_hostile_mail_changes_nothing_but_counters(robot: Robot, server: OldServ
     (robot.mail / "new" / "a-link").symlink_to(robot.config)
     mails = [mail.replace(b"BASE", server.base.encode()) for mail in WORTHLESS.values()]
     said = robot.receive(*mails, forged(server.base, 1, *ELSEWHERE))
-    assert "1 reports of 0 changes; 9 other mails, 5 paths refused" in said.out
+    assert "1 report of 0 changes; 9 other mails, 5 paths refused" in said.out
     assert robot.query("SELECT url, state FROM urls ORDER BY 1") == urls
     assert robot.crawl() == []
     assert robot.query("SELECT site, ignored, refused FROM rup_servers") == [(server.base, 0, 4)]

@@ -147,7 +147,7 @@ def test_reports_come_over_imap_with_tls_and_are_flagged_when_done(
     monkeypatch.setenv("CRAWLER_IMAP_PASSWORD_FILE", str(secret))
     ended = robot.rup("sync", "--imap", dovecot.url)
     assert ended.code == 0, ended
-    assert "1 reports of 2 changes; 2 other mails, 1 paths refused" in ended.out
+    assert "1 report of 2 changes; 2 other mails, 1 path refused" in ended.out
     assert robot.crawl() == ["/a.html", "/b.html"]
     again = robot.rup("sync", "--imap", dovecot.url)
     assert "0 reports of 0 changes; 0 other mails" in again.out

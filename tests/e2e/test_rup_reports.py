@@ -20,7 +20,7 @@ ALL = {"/", *PAGES}
 
 def test_only_reported_pages_are_fetched_and_the_store_equals_the_tree(robot: Robot, server: OldServer) -> None:
     changed = change(server)
-    assert "1 reports of 3 changes" in robot.receive(robot.report()).out
+    assert "1 report of 3 changes" in robot.receive(robot.report()).out
     assert robot.crawl() == changed
     assert robot.pages() == server.titles()
     assert robot.crawl() == []
@@ -145,7 +145,7 @@ def test_a_server_that_lost_its_registrations_is_registered_with_again(robot: Ro
     assert server.actions()[1:] == ["GetSequenceNumber", "Register"]
     assert set(robot.crawl()) == ALL, "it may have lost its log too"
     assert robot.pages()["/p1.html"] == server.titles()["/p1.html"]
-    assert "1 reports" in robot.receive(robot.report()).out
+    assert "1 report" in robot.receive(robot.report()).out
     assert robot.query("SELECT key FROM rup_server") == [(server.robots_known[ME]["key"],)]
 
 

@@ -147,10 +147,9 @@ def test_a_changed_page_makes_a_version_and_both_are_kept(db_path: Path) -> None
     assert state(db_path, "http://a.test/new")[0] == "failed", "what the new version links to is asked for"
 
 
-@pytest.mark.parametrize("heavy", ["", "<br>" * 20_000], ids=["light", "read in the child"])
-def test_changed_markup_makes_a_version_but_no_change(heavy: str, db_path: Path) -> None:
-    shelf = Shelf(p=Page(f"<body class=x1><p>one{heavy}"))
-    revisited(db_path, shelf, Page(f"<body class=x2><p><b>one</b>{heavy}"))
+def test_changed_markup_makes_a_version_but_no_change(db_path: Path) -> None:
+    shelf = Shelf(p=Page("<body class=x1><p>one"))
+    revisited(db_path, shelf, Page("<body class=x2><p><b>one</b>"))
     assert state(db_path) == ("fetched", "200, only the mark-up changed")
     assert look(db_path, f"SELECT changes FROM revisits WHERE url = '{PAGE}'") == [(0.0,)]
     hashes = look(db_path, f"SELECT DISTINCT text_sha256 FROM page_versions WHERE url = '{PAGE}'")

@@ -110,10 +110,10 @@ def pause_lost_in_a_crash(patch: pytest.MonkeyPatch) -> None:
 def groups_never_released(patch: pytest.MonkeyPatch) -> None:
     """The groups of a process that was killed stay claimed."""
 
-    async def release_lost(workers: Workers, now: float) -> set[int]:
+    async def lost_groups(workers: Workers, now: float) -> set[int]:
         return set()
 
-    patch.setattr(Workers, "release_lost", release_lost)
+    patch.setattr(Workers, "lost_groups", lost_groups)
 
 
 def block_ignored(patch: pytest.MonkeyPatch) -> None:

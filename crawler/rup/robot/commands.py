@@ -201,12 +201,12 @@ def sync(
                 async with _mailbox(maildir, imap) as box:
                     tally = await subscriber.read_mailbox(box)
                 say(
-                    f"mail: {tally.reports} reports of {tally.changes} changes; "
-                    f"{tally.ignored} other mails, {tally.refused} paths refused"
+                    f"mail: {many(tally.reports, 'report')} of {many(tally.changes, 'change')}; "
+                    f"{many(tally.ignored, 'other mail')}, {many(tally.refused, 'path')} refused"
                 )
             is_idle &= not await subscriber.catch_up(name)
             if reach is not None and name is not None:
-                say(f"index of {name}: {await subscriber.index(name, reach)} changes in {reach}")
+                say(f"index of {name}: {many(await subscriber.index(name, reach), 'change')} in {reach}")
         finally:  # keeps the changes that were read before a server failed
             counts, queued = subscriber.hint_counts, await subscriber.queue()
             if counts != HintCounts() or queued:

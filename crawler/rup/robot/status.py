@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import console
@@ -29,9 +30,12 @@ def status(db: str, as_json: bool) -> None:
 
 
 async def _servers(store: Store) -> list[dict[str, Any]]:
-    """The rows of the view ``rup_servers``, each with its ``state`` as a sentence."""
+    """The rows of the view ``rup_servers``: patterns as lists, and the ``state`` also as a sentence."""
     rows = await store.query(load_statements("crawler.rup.robot")["servers"])
-    return [{**row, "state": ServerState(row["state_code"]).render(row["state_detail"])} for row in rows]
+    for row in rows:
+        row |= {name: json.loads(row[name]) for name in ("exclude", "include_only")}
+        row["state"] = ServerState(row["state_code"]).render(row["state_detail"])
+    return rows
 
 
 def _render_servers(rows: list[dict[str, Any]], db: str) -> None:

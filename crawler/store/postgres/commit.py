@@ -17,7 +17,5 @@ class PostgresCommitter(Committer):
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         return {row.site_id: row.id for row in await self._sql.inserted("robots_copy", rows, "site_id, id")}
 
-    async def _insert_requests(self, rows: list[tuple[object, ...]], columns: tuple[str, ...] = REQUEST) -> None:
-        if rows:
-            first = (await self._sql.fetch_one("number_requests_of", count=len(rows))).first
-            await super()._insert_requests([(n, *row) for n, row in enumerate(rows, first)], ("id", *columns))
+    async def _insert_requests(self, rows: list[tuple[object, ...]]) -> None:
+        await self._sql.execute_many("insert_requests", [dict(zip(REQUEST, row, strict=True)) for row in rows])

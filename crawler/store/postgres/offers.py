@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from operator import itemgetter
 
 from crawler.store.postgres.statements import PostgresStatements
@@ -23,10 +23,6 @@ class PostgresOffers(Offers):
         in_order = sorted(rows, key=itemgetter("id"))
         inserted = {row.id for row in await self._sql.inserted("url", in_order, "id", known="kept")}
         return {row["id"] for row in rows if isinstance(row["id"], int)} - inserted
-
-    async def lock(self, numbers: Collection[int]) -> None:
-        if numbers:
-            await self._sql.execute("lock_urls", numbers=json.dumps(list(numbers)))
 
     async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         """Without the lock, :meth:`recompute` would undo what another worker has written since."""

@@ -1,12 +1,6 @@
 -- Named queries of the PostgreSQL store; sqlite/queries.sql says what those of the same name are for. A query that is
 -- executed for many rows takes each column as an array: one statement for any number of rows.
 
--- name: lock_urls
--- In the order of their numbers: no two transactions wait for each other.
-SELECT u.id FROM unnest(numbers(:numbers)) AS t (id)
-  JOIN url u ON u.id = t.id
-ORDER BY u.id FOR NO KEY UPDATE OF u;
-
 -- name: lock_groups
 SELECT id FROM politeness_group WHERE id = ANY(numbers(:numbers)) OR name = ANY(texts(:names))
 ORDER BY id FOR NO KEY UPDATE;
@@ -89,6 +83,17 @@ SELECT 0 AS busy;
 -- name: compact
 VACUUM (FULL, ANALYZE);
 
--- name: number_requests_of
--- Reserves numbers for requests; returns the first. Other workers wait for the end of the transaction.
-UPDATE request_number SET last = last + :count RETURNING last - :count + 1 AS first;
+-- name: insert_requests
+-- The requests get the numbers that follow the last one. Other workers wait for the end of the transaction.
+WITH numbered AS (UPDATE request_number SET last = last + cardinality(:site_id::bigint[])
+  RETURNING last - cardinality(:site_id::bigint[]) AS before)
+INSERT INTO request (id, site_id, path, purpose, started_at, finished_at, status, bytes, retry_after_s, robots_id,
+  verdict_line, for_site_id, location, lag_s, address, price, run_id, tls_id, error_kind, error)
+SELECT numbered.before + t.n, t.site_id, path, purpose, started_at, finished_at, status, bytes, retry_after_s, robots_id,
+  verdict_line, for_site_id, location, lag_s, address, price, run_id, tls_id, error_kind, error
+FROM numbered CROSS JOIN unnest(:site_id::bigint[], :path::text[], :purpose::text[], :started_at::float8[],
+  :finished_at::float8[], :status::int[], :bytes::bigint[], :retry_after_s::float8[], :robots_id::bigint[],
+  :verdict_line::int[], :for_site_id::bigint[], :location::text[], :lag_s::float8[], :address::text[], :price::text[],
+  :run_id::bigint[], :tls_id::bigint[], :error_kind::text[], :error::text[]) WITH ORDINALITY AS t (site_id, path, purpose,
+  started_at, finished_at, status, bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, address,
+  price, run_id, tls_id, error_kind, error, n);

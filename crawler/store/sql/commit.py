@@ -11,8 +11,6 @@ from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.frontier.refusals import RefusalNews
@@ -39,7 +37,7 @@ from crawler.store.sql.contents import answer_id, set_id, tls_id, tls_rows
 from crawler.store.sql.offers import FoundOffer, merge_sitemap_facts
 from crawler.store.sql.revisits import seen_from
 from crawler.store.sql.section import StoreSection
-from crawler.store.sql.site_rows import OF_COPY, claimed_site, heard_since
+from crawler.store.sql.site_rows import OF_COPY, claimed_site, heard_from
 from crawler.store.sql.tables import Row
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import pace_of, pace_row
@@ -127,15 +125,16 @@ class Committer(StoreSection):
             touched |= await self._requeue_behind_mirrors(moved)
         await self._offers.lock_groups(touched, batch.paces)
         await self._store_paces(batch.paces)
-        if batch.released:
-            await self._sql.execute("release_groups", groups=json.dumps(batch.released))
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.update("run", [{"id": self._run_id, "worst_lag_s": batch.worst_lag_s}])
-        await self._offers.recompute(touched, limits.pages_per_site, limits.below_depth)
-        claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
+        await self._offers.recompute(touched, limits.pages_per_site, limits.below_depth, batch.released)
+        heard, workers, share = Heard([], refuted, []), 1, None
+        if self._workers.lease_s is not None:
+            heard, workers, share = await self._hear_of_workers(batch.now)
+        claims, grant = await self._claim_share(batch.now, batch.claim_limits, limits, workers, share)
         await self._log(batch)
-        return CommitResult(claims, robots_ids, grant, share, await self._heard(batch.now, refuted))
+        return CommitResult(claims, robots_ids, grant, share, heard)
 
     async def commit_late(self, news: SiteNews) -> None:
         """Store the news of a worker that has lost its lease.
@@ -170,18 +169,18 @@ class Committer(StoreSection):
         await self._sql.insert("site_file", files, known="replaced", newest="fetched_at")
         touched = await self._offers.groups_of(woken | {each.site_id for each in news.refusals})
         sitemaps = {offer.url: FoundOffer(offer, None) for each in robots for offer in each.sitemaps}
-        touched |= (await self._offers.store(sitemaps, news.limits.max_depth))[1]
+        touched |= (await self._offers.store(sitemaps, news.limits.max_depth)).touched
         return touched, robots_ids, moved
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
-    async def _heard(self, now: float, refuted: list[Refuted]) -> Heard:
-        """See :class:`CommitResult`."""
-        if self._workers.lease_s is None:
-            return Heard([], refuted, [])
+    async def _hear_of_workers(self, now: float) -> tuple[Heard, int, int]:
+        """What all workers have heard since the last call, their number, and the share of the groups of each."""
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
-        return await heard_since(self._sql, since)
+        news = await self._sql.fetch_one("news_of_workers", limit=_MANY_GROUPS, now=now, since=since)
+        workers = max(1, int(news.workers))
+        return heard_from(json.loads(news.heard or "[]")), workers, -(-int(news.groups) // workers)
 
     async def _refuted_mirrors(self, suspected_mains: Mapping[str, Contradiction]) -> list[Refuted]:
         """The mirrors of those suspected main sites that have no page, and none to come if they can be had."""
@@ -201,25 +200,20 @@ class Committer(StoreSection):
         return [row.site for row in rows]
 
     async def _claim_share(
-        self, now: float, limits: ClaimLimits, urls: UrlLimits
-    ) -> tuple[list[Claim], PageGrant | None, int | None]:
+        self, now: float, limits: ClaimLimits, urls: UrlLimits, workers: int, share: int | None
+    ) -> tuple[list[Claim], PageGrant | None]:
         """Claim no more than the share of this worker, and reserve pages for it if there is a limit on pages.
 
-        Returns the claims, the pages reserved, and the share of the groups.
+        Returns the claims, and the pages reserved.
         """
-        groups, workers, share = limits.groups, 1, None
-        if self._workers.lease_s is not None:
-            there = await self._sql.fetch_one("groups_and_workers", limit=_MANY_GROUPS, now=now)
-            workers = max(1, int(there.workers))
-            share = -(-int(there.groups) // workers)
-            groups = max(0, min(groups, share - limits.held))
+        groups = limits.groups if share is None else max(0, min(limits.groups, share - limits.held))
         if (asked := limits.pages) is None:
-            return await self._claim(now, limits._replace(groups=groups), urls), None, share
+            return await self._claim(now, limits._replace(groups=groups), urls), None
         left, others = await self._workers.pages_left(asked.limit)
         claims = await self._claim(now, limits._replace(groups=groups if left > 0 else 0), urls)
         pages = asked.granted(left, others, workers, has_groups=bool(limits.held or claims))
         await self._workers.reserve(pages)
-        return claims, PageGrant(pages, left), share
+        return claims, PageGrant(pages, left)
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, FoundOffer] = {}
@@ -229,8 +223,8 @@ class Committer(StoreSection):
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
                 merge_sitemap_facts([FoundOffer(offer, outcome.queued.id) for offer in outcome.offers], offers)
-        stored, touched = await self._offers.store(offers, max_depth, [o.queued.id for o in outcomes])
-        numbers |= stored
+        stored = await self._offers.store(offers, max_depth, {o.queued.id: o.queued.depth for o in outcomes})
+        numbers |= stored.numbers
         outcomes = await self._without_stale(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
@@ -238,15 +232,16 @@ class Committer(StoreSection):
             await self._store_pages(pages, numbers)
         offered = [rup_offer_row(outcome.rupinfo) for outcome in outcomes if outcome.rupinfo is not None]
         await self._sql.insert("rup_offer", offered, known="replaced")
-        touched |= await self._bring_nearer(outcomes, max_depth)
-        return touched
+        if stored.nearer:  # while they were being fetched: their outlinks come nearer, too
+            return stored.touched | await self._offers.bring_targets_nearer(stored.nearer, max_depth)
+        return stored.touched
 
     async def _without_stale(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Drop each exclusion by depth or type if the depth or the kind of its URL has changed since the claim."""
         claimed = {o.queued.id: o.queued for o in outcomes if o.reason.code in (ReasonCode.DEPTH, ReasonCode.TYPE)}
         if not claimed:
             return outcomes
-        rows = await self._sql.fetch("depths", numbers=json.dumps(list(claimed)))
+        rows = await self._sql.fetch("known_urls", numbers=json.dumps(list(claimed)))
         stale = {row.id for row in rows if row.depth < claimed[row.id].depth or row.kind != claimed[row.id].kind}
         return [o for o in outcomes if o.queued.id not in stale]
 
@@ -271,13 +266,6 @@ class Committer(StoreSection):
         )
         await self._revisits.end([o for o in outcomes if o.revisit is not None])
         await self._offers.enqueue([o.queued.id for o in outcomes if o.state is State.QUEUED])
-
-    async def _bring_nearer(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
-        """Bring the outlinks of pages nearer that came nearer to a seed while they were being fetched."""
-        claimed = {o.queued.id: o.queued.depth for o in outcomes if o.offers}
-        rows = await self._sql.fetch("depths", numbers=json.dumps(list(claimed)))
-        nearer = [row.id for row in rows if row.depth < claimed[row.id]]
-        return await self._offers.bring_targets_nearer(nearer, max_depth) if nearer else set()
 
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
         pages: list[tuple[object, ...]] = []
@@ -320,8 +308,8 @@ class Committer(StoreSection):
         for table, rows in contents.items():
             await self._sql.insert(table, rows, known="kept")
 
-    async def _insert_requests(self, rows: list[tuple[object, ...]], columns: tuple[str, ...] = REQUEST) -> None:
-        await self._sql.insert("request", rows, columns=columns)
+    async def _insert_requests(self, rows: list[tuple[object, ...]]) -> None:
+        await self._sql.insert("request", rows, columns=REQUEST)
 
     async def _log(self, news: SiteNews) -> None:
         """Log requests, and keep those answers that are not read yet.
@@ -410,7 +398,7 @@ class Committer(StoreSection):
         if batch.robots_waits:
             sites = await self._offers.sites([wait.target.site for wait in batch.robots_waits])
             for wait in batch.robots_waits:
-                target = sites[wait.target.site].site
+                target = sites[wait.target.site]
                 touched |= {wait.site_id, target}
                 row = {
                     "site_id": wait.site_id,
@@ -523,12 +511,12 @@ class Committer(StoreSection):
     async def _claim(self, now: float, limits: ClaimLimits, urls: UrlLimits) -> list[Claim]:
         if limits.groups <= 0:
             return []
-        me, until = self._workers.id, now + limits.horizon_s
-        groups = await self._sql.fetch("claimable_groups", until=until, limit=limits.groups)
+        until = now + limits.horizon_s
+        rows = await self._sql.fetch("claim_groups", worker=self._workers.id, until=until, limit=limits.groups)
+        groups = sorted(rows, key=attrgetter("ready_at"))
         claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, []) for g in groups}
         if not claims:
             return []
-        await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
         for site in await self._sql.fetch(
             "claimed_sites",
@@ -544,24 +532,15 @@ class Committer(StoreSection):
             if claims[site.group_id].sites[site.id].refusals.is_probed:
                 batch = batch[:1]
             batches[site.group_id].append(_within(batch, site.page_limit - site.fetched))
-        for group, claim in claims.items():
-            claim.urls = _interleaved(batches[group])[: limits.urls_per_group]
-        targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)
-        for row in sorted(targets, key=lambda row: row.path != ROBOTS_PATH):
-            claim = claims[row.group_id]
+        for group in groups:
+            claim = claims[group.id]
+            claim.urls = _interleaved(batches[group.id])[: limits.urls_per_group]
             is_probed = any(site.refusals.is_probed for site in claim.sites.values())
-            if row.path == ROBOTS_PATH or not (claim.targets or (claim.urls and is_probed)):
-                claim.targets.append(RobotsTarget(row.name, row.path, row.hops))
-        await self._name_unread(claims.values())
+            targets = [RobotsTarget(**target) for target in json.loads(group.targets or "[]")]
+            for target in sorted(targets, key=lambda target: target.path != ROBOTS_PATH):
+                if target.path == ROBOTS_PATH or not (claim.targets or (claim.urls and is_probed)):
+                    claim.targets.append(target)
         return list(claims.values())
-
-    async def _name_unread(self, claims: Iterable[Claim]) -> None:
-        """Say of the claimed URLs which of them are answered."""
-        numbers = json.dumps([queued.id for claim in claims for queued in claim.urls])
-        unread = {row.url_id for row in await self._sql.fetch("unread_of", numbers=numbers)}
-        if unread:
-            for claim in claims:
-                claim.urls = [replace(queued, is_answered=queued.id in unread) for queued in claim.urls]
 
 
 def _queued(url: dict[str, Any], site: Any) -> Queued:
@@ -574,6 +553,7 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
         kind=Kind(url["kind"]),
         seen=seen_from(url["seen"]),
         by_domain=bool(url["by_domain"]),
+        is_answered=bool(url["is_answered"]),
     )
 
 

@@ -29,13 +29,6 @@ _SITES_KEPT = 20_000
 _REFUSED = 1 << 30  # the depth remembered of a refused URL: every admitted offer is better
 
 
-class SiteNumbers(NamedTuple):
-    """The number of a site, and of its politeness group."""
-
-    site: int
-    group: int
-
-
 class RecentUrl(msgspec.Struct, frozen=True, gc=False):
     """The number of a URL that was offered lately, and the depth of that offer."""
 
@@ -48,6 +41,18 @@ class FoundOffer(NamedTuple):
 
     offer: Offer
     found_on: int | None
+
+
+class StoredOffers(NamedTuple):
+    """What became of offers: the numbers of their URLs, and the groups that have new work.
+
+    A URL is left out of ``numbers`` if other paths of its site have all numbers that it may have. ``nearer`` are those
+    URLs of the transaction's outcomes that came nearer to a seed since they were claimed.
+    """
+
+    numbers: dict[str, int]
+    touched: set[int]
+    nearer: list[int]
 
 
 @dataclass(slots=True)
@@ -123,7 +128,8 @@ class Offers:
         self._sql = sql
         self._group_by = group_by
         self._rules = rules
-        self._sites: dict[str, SiteNumbers] = {}  # by name
+        self._sites: dict[str, int] = {}  # the number of each site
+        self._groups: dict[int, int] = {}  # of each site
         self._recent = RecentUrls()
         self._key: int | None = None
         self.bucket: Bucket | None = None  # None: the store has the whole crawl
@@ -135,6 +141,7 @@ class Offers:
     def forget(self) -> None:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
         self._sites.clear()
+        self._groups.clear()
         self._recent.forget()
         self._key = None
 
@@ -148,10 +155,11 @@ class Offers:
             self._key = int(row.key)
         return self._key
 
-    async def sites(self, names: Iterable[str]) -> dict[str, SiteNumbers]:
+    async def sites(self, names: Iterable[str]) -> dict[str, int]:
         """The numbers of sites by name. A site that the store does not know is added."""
-        if len(self._sites) > _SITES_KEPT:
+        if len(self._groups) > _SITES_KEPT:
             self._sites.clear()
+            self._groups.clear()
         missing = [name for name in dict.fromkeys(names) if name not in self._sites]
         if missing:
             groups = [group_name(name, self._group_by) for name in missing]
@@ -171,7 +179,7 @@ class Offers:
                 ],
             )
             for row in await self._sql.fetch("sites_named", names=json.dumps(missing)):
-                self._sites[row.name] = SiteNumbers(row.id, row.group_id)
+                self._sites[row.name], self._groups[row.id] = row.id, row.group_id
         return self._sites
 
     async def numbers(self, urls: Iterable[str]) -> dict[str, int]:
@@ -216,15 +224,14 @@ class Offers:
                 best[url] = FoundOffer(offer, found_on)
 
     async def store(
-        self, offers: Mapping[str, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
-    ) -> tuple[dict[str, int], set[int]]:
-        """Store the best offer of each URL. ``ending`` are the URLs that the same transaction ends.
+        self, offers: Mapping[str, FoundOffer], max_depth: int | None, ending: Mapping[int, int] | None = None
+    ) -> StoredOffers:
+        """Store the best offer of each URL.
 
-        Returns the numbers of the offered URLs, and the groups that have new work. A URL is left out, and has no
-        number, if other paths of its site have all numbers that it may have.
+        ``ending`` are the URLs that the same transaction ends, with the depths that they had when they were claimed.
         """
         if not offers and not ending:
-            return {}, set()
+            return StoredOffers({}, set(), [])
         numbers: dict[str, int] = {}
         queued: list[int] = []
         better: dict[int, FoundOffer] = {}
@@ -236,7 +243,9 @@ class Offers:
             queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in collided]
             rest = {url: found for url, found in rest.items() if numbers.get(url) in collided}
         await self.enqueue(queued)
-        queued += await self._apply(better, max_depth, ending)
+        ending = ending or {}
+        requeued, depths = await self._apply(better, max_depth, ending)
+        queued += requeued
         if len(numbers) < len(offers):
             left_out = next(url for url in offers if url not in numbers)
             _LOG.warning(
@@ -252,7 +261,8 @@ class Offers:
             }
         )
         await self._note_sitemaps(offers, numbers)
-        return numbers, await self.groups(queued)
+        nearer = [number for number, depth in ending.items() if depths.get(number, depth) < depth]
+        return StoredOffers(numbers, await self.groups(queued), nearer)
 
     async def enqueue(self, numbers: Collection[int]) -> None:
         """Add the queued URLs among these to the frontier. Every URL that is queued passes here.
@@ -268,10 +278,10 @@ class Offers:
             await self._offer_to_buckets(numbers)
             terms = {"numbers": json.dumps(list(numbers)), "sentence": ReasonCode.OTHER_BUCKET.sentence}
             await self._sql.execute("leave_to_buckets", **terms)
+        listed = json.dumps(list(numbers))
         if await self._sql.fetch("standing_sample"):
-            sentence = ReasonCode.SAMPLE.sentence
-            await self._sql.execute("leave_not_drawn", sentence=sentence, numbers=json.dumps(list(numbers)))
-        await self._sql.execute("enqueue", numbers=json.dumps(list(numbers)))
+            await self._sql.execute("leave_not_drawn", sentence=ReasonCode.SAMPLE.sentence, numbers=listed)
+        await self._sql.execute("enqueue", numbers=listed)
 
     async def dequeue(self, numbers: Collection[int]) -> None:
         """Remove URLs from the frontier. To be called before a column changes of which the frontier has a copy."""
@@ -302,7 +312,7 @@ class Offers:
         split_urls = {url: split(url) for url in fresh}
         sites = await self.sites(found.site for found in split_urls.values())
         key = await self._hash_key()
-        hashed = {url: url_number(sites[found.site].site, found.path, key) for url, found in split_urls.items()}
+        hashed = {url: url_number(sites[found.site], found.path, key) for url, found in split_urls.items()}
         stored = {row.id: row for row in await self._stored(hashed.values())}
         shared = {number for number, urls in Counter(hashed.values()).items() if urls > 1}
         apart = {
@@ -362,33 +372,38 @@ class Offers:
         wanted = {each for number in numbers for each in numbers_from(number)}
         return {row.id: row for row in await self._stored(sorted(wanted))} if wanted else {}
 
-    async def lock(self, numbers: Collection[int]) -> None:
-        """Keep other workers from changing these URLs until the transaction ends. SQLite has one writer: no-op."""
+    async def locked(self, numbers: Collection[int]) -> dict[int, Any]:
+        """The stored rows of these URLs, by number. No other worker changes them until the transaction ends."""
+        if not numbers:
+            return {}
+        return {row.id: row for row in await self._sql.fetch("locked_urls", numbers=json.dumps(list(numbers)))}
 
     async def _apply(
-        self, better: Mapping[int, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
-    ) -> list[int]:
+        self, better: Mapping[int, FoundOffer], max_depth: int | None, ending: Collection[int] = ()
+    ) -> tuple[list[int], dict[int, int]]:
         """Apply better offers of known URLs and all that follows: a page nearer to a seed brings its outlinks nearer.
 
-        Returns the numbers of the URLs that were queued anew.
+        Returns the numbers of the URLs that were queued anew, and the depths of all that were locked.
         """
         requeued: list[int] = []
-        await self.lock({*better, *ending})
+        stored = await self.locked({*better, *ending})
+        depths = {number: row.depth for number, row in stored.items()}
         while better:
-            stored = {row.id: row for row in await self._stored(better)}
             changes: dict[int, tuple[UrlChange, int | None]] = {}
             for number, (offer, found_on) in better.items():
                 if change := weigh(_known(stored[number]), offer):
                     changes[number] = (change, found_on)
             await self._write(changes, {number: row.state for number, row in stored.items()})
             requeued += [number for number, (change, _) in changes.items() if change.requeue]
+            depths |= {number: change.depth for number, (change, _) in changes.items()}
             better = await self._entailed(list(changes), max_depth)
-            await self.lock(better)
-        return requeued
+            stored = await self.locked(better)
+        return requeued, depths
 
     async def bring_targets_nearer(self, numbers: list[int], max_depth: int | None) -> set[int]:
         """Apply what follows from a lower depth of these pages; returns the groups that have new work."""
-        return await self.groups(await self._apply(await self._entailed(numbers, max_depth), max_depth))
+        requeued, _ = await self._apply(await self._entailed(numbers, max_depth), max_depth)
+        return await self.groups(requeued)
 
     async def _write(self, changes: dict[int, tuple[UrlChange, int | None]], states: Mapping[int, str]) -> None:
         moved = [n for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
@@ -429,18 +444,24 @@ class Offers:
         """Keep other workers from changing these groups until the transaction ends. SQLite has one writer: no-op."""
 
     async def refresh(
-        self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
+        self, groups: set[int], pages_per_site: int | None = None, released: Collection[int] = ()
     ) -> None:
-        """Lock these groups, and :meth:`recompute` them."""
+        """Lock these groups, and :meth:`recompute` them with nothing held back."""
         if groups:
             await self.lock_groups(groups, ())
-            await self.recompute(groups, pages_per_site, below_depth)
+            await self.recompute(groups, pages_per_site, None, released)
 
-    async def recompute(self, groups: set[int], pages_per_site: int | None, below_depth: int | None) -> None:
-        """Recompute when each of these groups is ready, which are locked. URLs as deep as ``below_depth`` wait."""
+    async def recompute(
+        self, groups: set[int], pages_per_site: int | None, below_depth: int | None, released: Collection[int] = ()
+    ) -> None:
+        """Recompute when each of these groups is ready, which are locked, and release some of them.
+
+        URLs as deep as ``below_depth`` wait.
+        """
         if groups:
             limits = {"pages_per_site": unlimited(pages_per_site), "below_depth": unlimited(below_depth)}
-            await self._sql.execute("refresh_ready", groups=json.dumps(list(groups)), **limits)
+            lists = {"groups": json.dumps(list(groups)), "released": json.dumps(list(released))}
+            await self._sql.execute("refresh_ready", **lists, **limits)
 
     async def refresh_all(self, pages_per_site: int | None) -> None:
         """Recompute when each group is ready, with nothing held back."""
@@ -454,6 +475,7 @@ class Offers:
 
     async def groups_of(self, sites: set[int]) -> set[int]:
         """The politeness groups of these sites."""
-        if not sites:
-            return set()
-        return {row.group_id for row in await self._sql.fetch("sites", sites=json.dumps(list(sites)))}
+        if missing := sites - self._groups.keys():
+            rows = await self._sql.fetch("sites", sites=json.dumps(list(missing)))
+            self._groups |= {row.id: row.group_id for row in rows}
+        return {self._groups[site] for site in sites if site in self._groups}

@@ -12,10 +12,6 @@ SELECT url_id, facts, body, request, response
 FROM given(:url_id bigint, :facts text, :body bytea, :request bytea, :response bytea)
 WHERE EXISTS (SELECT 1 FROM url WHERE id = t.url_id AND state = 'queued') ON CONFLICT DO NOTHING;
 
--- name: unread_of
--- Those of a JSON list of URL numbers whose answers wait to be read.
-SELECT url_id FROM unread_answer WHERE url_id in_numbers(:numbers);
-
 -- name: unread_answer
 SELECT facts, body, request, response FROM unread_answer WHERE url_id = :url_id;
 
@@ -48,12 +44,15 @@ SELECT s.fetched, EXISTS (SELECT 1 FROM url u
   WHERE u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id) AND u.state = 'queued' AND u.kind = 'page') AS is_waiting
 FROM site s WHERE s.name = :site;
 
--- name: groups_and_workers
--- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
+-- name: news_of_workers
+-- The number of groups that have work or a worker, counted up to a limit, the number of workers, and the rows of
+-- heard_since as JSON.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL
   AND claimed_by IS NULL LIMIT :limit) AS r)
     + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL) AS groups,
-  (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
+  (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers,
+  (SELECT json_group_array(json_array(h.site, h.main_site, h.evidence, h.contradiction))
+   FROM (statement(heard_since)) AS h) AS heard;
 
 -- name: waiting_groups
 -- The unclaimed groups that are ready first, and those with the longest wait: so many of each. A group comes with the
@@ -158,7 +157,7 @@ SELECT url_id FROM unread_answer;
 -- name: heard_since
 -- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.
 SELECT site, main_site, evidence, contradiction FROM mirror WHERE evidence IN ('host', 'refuted') AND seen_at > :since
-UNION ALL SELECT host, NULL, 'adopted', NULL FROM adopted_host WHERE found_at > :since;
+UNION ALL SELECT host, NULL, 'adopted', NULL FROM adopted_host WHERE found_at > :since
 
 -- name: urls_in
 -- The URLs in some states in the order of their numbers, after one.
@@ -218,11 +217,6 @@ WHERE status = 'wall' AND id IN (SELECT robots_id FROM site WHERE id in_numbers(
 
 -- name: end_robots_waits
 DELETE FROM robots_wait WHERE site_id in_numbers(:sites) RETURNING site_id, target_id;
-
--- name: robots_targets
--- The URLs on the sites of claimed groups that other sites wait for.
-SELECT s.group_id, s.name, w.path, min(w.hops) AS hops FROM robots_wait w JOIN site s ON s.id = w.target_id
-WHERE s.group_id in_numbers(:groups) AND s.robots_until <= :until AND s.rests_until <= :until GROUP BY s.group_id, s.name, w.path;
 
 -- name: robots_waits
 -- The sites that wait for a URL; those that wait for the copy of the site alone, without a redirect, have no seen URLs.
@@ -581,9 +575,6 @@ SELECT id, name, group_id FROM site WHERE name in_texts(:names);
 -- name: sites
 SELECT id, group_id, main_site FROM site WHERE id in_numbers(:sites);
 
--- name: depths
-SELECT id, depth, kind FROM url WHERE id in_numbers(:numbers);
-
 -- name: count_fetched
 UPDATE site AS s SET fetched = s.fetched + t.pages FROM given(:pages bigint, :site_id bigint)
 WHERE s.id = t.site_id;
@@ -603,12 +594,6 @@ UPDATE politeness_group AS g SET next_at = t.next_at, pause_s = t.pause_s, backo
   wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
 FROM given(:next_at float8, :pause_s float8, :backoff_s float8, :wait_code text, :waits_for text, :answers bigint,
   :usual_s float8, :recent_s float8, :name text) WHERE g.name = t.name AND g.next_at <= t.next_at;
-
--- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL WHERE id in_numbers(:groups);
-
--- name: claim_groups
-UPDATE politeness_group SET claimed_by = :worker WHERE id in_numbers(:groups);
 
 -- name: run_under_way
 SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
@@ -835,7 +820,11 @@ WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
 
 -- name: known_urls
 -- The stored rows of a JSON list of URL numbers.
-SELECT id, path, state, reason_code, reason, depth, hops FROM url WHERE id in_numbers(:numbers);
+SELECT id, path, state, reason_code, reason, depth, hops, kind FROM url WHERE id in_numbers(:numbers)
+
+-- name: locked_urls
+-- As known_urls. On PostgreSQL they are locked in the order of their numbers: no two transactions wait for each other.
+statement(known_urls) locking_in_order()
 
 -- name: drop_links
 DELETE FROM link WHERE source in_numbers(:numbers);
@@ -878,18 +867,28 @@ SELECT g.id, g.ready_at AS before, (
 FROM politeness_group g
 
 -- name: refresh_ready
--- Recompute when each group of a JSON list is ready.
-UPDATE politeness_group SET ready_at = n.ready_at FROM (statement(ready_times) WHERE g.id in_numbers(:groups)) AS n
+-- Recompute when each group of a JSON list is ready, and release those of another list.
+UPDATE politeness_group SET ready_at = n.ready_at,
+  claimed_by = CASE WHEN politeness_group.id in_numbers(:released) THEN NULL ELSE claimed_by END
+FROM (statement(ready_times) WHERE g.id in_numbers(:groups)) AS n
 WHERE n.id = politeness_group.id;
 
 -- name: stale_groups
 -- The groups whose times are not those that they should be. The others are not written.
 SELECT id FROM (statement(ready_times)) AS n WHERE coalesce(ready_at, -1) <> coalesce(before, -1);
 
--- name: claimable_groups
--- The groups that have been ready longest. On PostgreSQL, those that another worker is claiming are left out.
-SELECT g.id, g.name, pace_of(g) FROM politeness_group g
-WHERE g.ready_at <= :until AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT :limit skipping_locked(g);
+-- name: claim_groups
+-- Claim the groups that have been ready longest. On PostgreSQL, those that another worker is claiming are left out. They
+-- come with the URLs on their sites that other sites wait for, as JSON.
+WITH ready AS MATERIALIZED (
+  SELECT g.id FROM politeness_group g
+  WHERE g.ready_at <= :until AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT :limit skipping_locked(g))
+UPDATE politeness_group SET claimed_by = :worker WHERE id IN (SELECT id FROM ready)
+RETURNING id, name, ready_at, pace_of(politeness_group),
+  (SELECT json_group_array(json_object('site', t.name, 'path', t.path, 'hops', t.hops)) FROM (
+    SELECT s.name, w.path, min(w.hops) AS hops FROM site s JOIN robots_wait w ON w.target_id = s.id
+    WHERE s.group_id = politeness_group.id AND s.robots_until <= :until AND s.rests_until <= :until
+    GROUP BY s.name, w.path) AS t) AS targets;
 
 -- name: lost_groups
 -- Groups held by workers that have ended, but for those that another worker is releasing.
@@ -1029,6 +1028,7 @@ chosen AS MATERIALIZED (SELECT id, nth FROM turned WHERE nth < :limit)
 SELECT claimed_site(s), s.group_id, page_limit(s) AS page_limit, robots_copy_of(r), robots_text_of(t),
   (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
       'hops', u.hops, 'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
+      'is_answered', EXISTS (SELECT 1 FROM unread_answer WHERE url_id = u.id),
       'seen', CASE WHEN v.url_id IS NOT NULL THEN json_object('state', v.state, 'reason_code', v.reason_code,
         'reason', v.reason, 'checked_at', v.checked_at, 'changes', v.changes, 'watched_s', v.watched_s,
         'failures', v.failures,

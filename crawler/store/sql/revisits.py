@@ -239,7 +239,7 @@ class RevisitRows:
             wanted = [(url, found) for url, found in offers.items() if found.offer.refusal is None]
             admitted = dict(wanted[:most_new])
             new, over = len(admitted), len(wanted) - len(admitted)
-            _, touched = await self._offers.store(admitted, None)
+            touched = (await self._offers.store(admitted, None)).touched
         asked = [hint for hint in latest if hint.source in ASKED_FOR and hint.kind is not HintKind.GONE]
         asked_numbers = [known[hint.url] for hint in asked if hint.url in known]
         failed = [row.id for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(asked_numbers))]

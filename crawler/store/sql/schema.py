@@ -84,6 +84,7 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "lease_clock": "{0}",
         "skipping_locked": "",
         "locking_keys": "",
+        "locking_in_order": "",
         "by_revisits": "INDEXED BY frontier_revisit",
         "ranges_of": "(SELECT value ->> 0 AS first, value ->> 1 AS last FROM json_each({0}))",
     },
@@ -100,6 +101,7 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "lease_clock": "clock()",
         "skipping_locked": "FOR NO KEY UPDATE OF {0} SKIP LOCKED",
         "locking_keys": "FOR KEY SHARE OF {0}",
+        "locking_in_order": "ORDER BY id FOR NO KEY UPDATE",
         "by_revisits": "",
         "ranges_of": "ranges({0})",
     },
@@ -191,7 +193,7 @@ def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
 
 def _in_postgres(sql: str) -> str:
     """A statement with the names that PostgreSQL has for functions of JSON."""
-    return sql.replace("json_object(", "json_build_object(").replace("json_group_array(", "json_agg(")
+    return re.sub(r"\bjson_(object|array)\(", r"json_build_\1(", sql).replace("json_group_array(", "json_agg(")
 
 
 def _without_given(sql: str) -> str:

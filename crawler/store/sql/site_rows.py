@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Contradiction
 from crawler.store.rows import ClaimedSite, Heard, Refuted
-from crawler.store.statements import Queries
 
 #: The columns of a robots copy that have the names of its fields.
 OF_COPY = ("action", "status", "fetched_at", "etag", "last_modified", "failures", "failing_since", "retry_at", "note")
 
 
-async def heard_since(queries: Queries, since: float) -> Heard:
-    """What was stored after ``since``, in seconds since the epoch."""
+def heard_from(rows: Iterable[Sequence[Any]]) -> Heard:
+    """What answers have told, from rows of ``heard_since``."""
     heard = Heard([], [], [])
-    for row in await queries.fetch("heard_since", since=since):
-        match row.evidence:
+    for site, main_site, evidence, contradiction in rows:
+        match evidence:
             case "host":
-                heard.mirrors.append((row.site, row.main_site))
+                heard.mirrors.append((site, main_site))
             case "refuted":
-                heard.refuted.append(Refuted(row.site, row.main_site, Contradiction(row.contradiction)))
+                heard.refuted.append(Refuted(site, main_site, Contradiction(contradiction)))
             case _:
-                heard.adopted_hosts.append(row.site)
+                heard.adopted_hosts.append(site)
     return heard
 
 

@@ -50,7 +50,7 @@ from crawler.store.sql.revisits import RevisitRows, Revisits
 from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import in_transaction
-from crawler.store.sql.site_rows import claimed_site, heard_since, robots_copy
+from crawler.store.sql.site_rows import claimed_site, heard_from, robots_copy
 from crawler.store.sql.tables import Row, StoreStatements
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
@@ -376,7 +376,8 @@ class Store(ABC):
 
     async def _release_lost(self, now: float) -> None:
         """Release the groups of lost workers, within a transaction."""
-        await self._offers.refresh(await self._workers.release_lost(now))
+        lost = await self._workers.lost_groups(now)
+        await self._offers.refresh(lost, released=lost)
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         """End this worker. The last worker of a run ends the run."""
@@ -470,10 +471,10 @@ class Store(ABC):
 
     @in_transaction
     async def _add_seeds(self, seeds: Mapping[str, FoundOffer]) -> None:
-        numbers, touched = await self._offers.store(seeds, None)
-        named = [{"id": number, "by_domain": int(seeds[url].offer.by_domain)} for url, number in numbers.items()]
+        stored = await self._offers.store(seeds, None)
+        named = [{"id": n, "by_domain": int(seeds[url].offer.by_domain)} for url, n in stored.numbers.items()]
         await self._sql.execute_many("set_seed", named)
-        await self._offers.refresh(touched)
+        await self._offers.refresh(stored.touched)
         self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
     @retrying
@@ -538,7 +539,7 @@ class Store(ABC):
     @in_transaction
     async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
         """Take queued URLs out of the frontier, each with its reason."""
-        await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
+        await self._offers.locked([number for number, _ in numbers])  # a commit may be postponing one of them
         await self._offers.dequeue([number for number, _ in numbers])
         await self._sql.execute_many(
             "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
@@ -681,7 +682,7 @@ class Store(ABC):
 
     async def heard(self) -> Heard:
         """All that answers have told about main sites and seeds, in this run and before."""
-        return await heard_since(self._read, -math.inf)
+        return heard_from(await self._read.fetch("heard_since", since=-math.inf))
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:
@@ -760,13 +761,13 @@ class Store(ABC):
     @in_transaction
     async def receive_offers(self, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None) -> None:
         """Store offers of other buckets, in one transaction. Those that are known already change nothing."""
-        _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-        await self._offers.refresh(touched, pages_per_site)
+        stored = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
+        await self._offers.refresh(stored.touched, pages_per_site)
 
     @in_transaction
     async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:
         """The numbers of sites; those that the store does not know are added."""
-        return {name: numbers.site for name, numbers in (await self._offers.sites(sites)).items()}
+        return dict(await self._offers.sites(sites))
 
     @retrying
     @in_transaction

@@ -92,10 +92,10 @@ class Workers:
         row = await self._sql.fetch_one("count_late", requests=requests, worker=self.id, commits=self.commits)
         return row is not None
 
-    async def release_lost(self, now: float) -> set[int]:
-        """Release the groups of ended workers and of workers whose lease has ended, and keep their pauses.
+    async def lost_groups(self, now: float) -> set[int]:
+        """Keep the pauses of the groups of ended workers, and of workers whose lease has ended.
 
-        Returns the numbers of these groups.
+        Returns the numbers of these groups. :meth:`Offers.refresh` releases them.
         """
         for neighbour in await self._sql.fetch("neighbours", processes=processes(), worker=self.id):
             if not is_alive(neighbour.pid):
@@ -108,11 +108,10 @@ class Workers:
             politeness = self._politeness.of_group(group.name)
             paces[group.name] = after_crash(pace_of(group), politeness, min(now, group.lost_at or now))
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
-        await self._sql.update("politeness_group", [{"id": group.id, "claimed_by": None} for group in groups])
         return {group.id for group in groups}
 
     async def end(self, worker: int | None, end: RunEnd, now: float) -> None:
-        """Note that a worker (``None``: this worker) has ended. :meth:`release_lost` then releases its groups."""
+        """Note that a worker (``None``: this worker) has ended. Its groups are lost: see :meth:`lost_groups`."""
         await self._sql.execute(
             "end_worker", now=now, ended_code=end.code, ended_by=end.sentence, worker=worker or self.id
         )

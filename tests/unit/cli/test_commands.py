@@ -10,7 +10,7 @@ import threading
 import click
 import pytest
 
-from crawler.cli.shared import COMMANDS, _buffered, cli
+from crawler.cli.shared import COMMANDS, _advice, _buffered, cli
 
 
 def test_each_command_of_the_help_exists() -> None:
@@ -26,6 +26,19 @@ def test_a_command_that_is_spelled_wrong_is_named() -> None:
         cli.main(["stauts"], standalone_mode=False)
     with pytest.raises(click.UsageError, match=r"No such command 'xyzzy'\.$"):
         cli.main(["xyzzy"], standalone_mode=False)
+
+
+def test_what_is_missing_is_named_at_once_in_one_line() -> None:
+    for words, message in (
+        (
+            ["rup", "serve", "--root", "."],
+            "Missing options --base-url, --listen, --smtp. See `crawler rup serve --help`.",
+        ),
+        (["control"], "Choose from: pause, resume, stop, block, unblock, queue. See `crawler control --help`."),
+    ):
+        with pytest.raises(click.UsageError) as raised:
+            cli.main(words, prog_name="crawler", standalone_mode=False)
+        assert _advice(raised.value).endswith(message)
 
 
 def test_a_long_text_is_written_whole_although_a_signal_interrupts_it() -> None:

@@ -14,7 +14,7 @@ MOST = 100
 
 
 class Memory(BodyMemory):
-    """A memory in which the domains that begin with ``p`` were read fast."""
+    """A memory for which the domains that begin with ``p`` are proven."""
 
     def __init__(self) -> None:
         super().__init__(lambda domain: domain.startswith("p"), MOST)
@@ -55,7 +55,7 @@ async def test_bodies_that_do_not_fit_wait_in_their_order_until_others_have_been
     assert await memory.now() == ""
 
 
-async def test_domains_that_were_read_fast_have_as_much_as_all_others() -> None:
+async def test_proven_domains_have_as_much_as_all_others() -> None:
     memory = Memory()
     for group in ("u1", "u2", "p1", "p2", "p3"):
         memory.ask(group, 60)

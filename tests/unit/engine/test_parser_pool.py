@@ -34,7 +34,7 @@ from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import read_robots
 from crawler.engine.sitemap_messages import LIMITS, SitemapQuestion, question_about_sitemap
 from crawler.errors import Fault
-from crawler.model import Fetched, Purpose, Reading, Request
+from crawler.model import Fetched, Link, Purpose, Reading, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from crawler.sitemaps.findings import SitemapKind
@@ -121,7 +121,7 @@ async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
     packed = Fetched("http://a.test/", 0, 0, content_type="text/html", plain=None, gzipped=gzip.compress(html))
     facts = await pool.read(packed)
     assert (facts.title, facts.body_bytes, facts.charset) == ("T", len(html), "utf-8")
-    assert [tuple(link) for link in facts.links] == [("http://a.test/x", "é", "nofollow", False)]
+    assert facts.links == (Link("http://a.test/x", "é", "nofollow", False),)
     assert await pool.read(Fetched("http://a.test/", 0, 0, content_type="text/html", plain=html)) == facts
 
 

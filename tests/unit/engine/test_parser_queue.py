@@ -98,16 +98,6 @@ def test_a_domain_is_proven_by_several_documents_and_slow_by_one() -> None:
     assert queue.kind("a") is Kind.UNKNOWN, "this document says nothing about the others"
 
 
-def test_a_domain_is_fast_if_its_last_document_was() -> None:
-    queue = Queue()
-    assert not queue.is_fast("a"), "nothing of it was read"
-    first = queue.add("a")
-    assert not queue.is_fast("a")
-    for document, is_fast in ((first, True), (queue.add("a"), False), (queue.add("a"), True)):
-        queue.read(document, is_fast=is_fast)
-        assert queue.is_fast("a") is is_fast
-
-
 def test_documents_of_slow_domains_and_large_ones_beside_them_are_read_apart() -> None:
     queue = Queue()
     queue.add("a", LARGE_OCTETS + 1)

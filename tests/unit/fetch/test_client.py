@@ -12,7 +12,7 @@ from crawler.clock import SystemClock
 from crawler.fetch import client
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.decoding import ACCEPT_ENCODING
-from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
+from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Request
 from crawler.reasons import ErrorKind
 
 SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", "crawl@example.org", allow_private=True)
@@ -91,17 +91,6 @@ async def test_a_target_with_a_blank_is_not_sent() -> None:
     assert (result.kind, asked) == (ErrorKind.FAULT, [])
 
 
-async def test_a_page() -> None:
-    headers = {"Content-Type": 'Text/HTML ; Charset="UTF-8"', "X-A": "b"}
-    async with server(body=b"<p>hello", headers=headers) as url:
-        result = await fetch(Request(url, Purpose.PAGE, 1000))
-    assert isinstance(result, Fetched)
-    assert (result.url, result.status, result.body, result.truncated) == (url, 200, b"<p>hello", False)
-    assert (result.content_type, result.charset) == ("text/html", "UTF-8")
-    assert ("X-A", "b") in result.headers
-    assert result.finished_at >= result.started_at
-
-
 async def test_decoding_takes_no_time_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SettableClock(1_000.0)
 
@@ -126,13 +115,6 @@ async def test_decoding_takes_no_time_of_the_server(monkeypatch: pytest.MonkeyPa
     assert (result.body, result.started_at, result.finished_at) == (b"<p>hello", 1_000.0, 1_000.0)
 
 
-async def test_a_redirect() -> None:
-    async with server(308, headers={"Location": "../else?q#f"}) as url:
-        result = await fetch(Request(url, Purpose.PAGE, 1000))
-    assert isinstance(result, Redirected)
-    assert (result.status, result.location) == (308, "../else?q#f")
-
-
 async def test_304_counts_only_where_a_condition_was_sent() -> None:
     async with server(304) as url:
         assert isinstance(await fetch(Request(url, Purpose.PAGE, 1000, etag='"a"')), NotModified)
@@ -140,14 +122,6 @@ async def test_304_counts_only_where_a_condition_was_sent() -> None:
         result = await fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
     assert (result.kind, result.status, result.detail) == (ErrorKind.HTTP, 304, "304 Not Modified")
-
-
-async def test_errors_keep_their_headers() -> None:
-    async with server(503, headers={"Retry-After": "120"}) as url:
-        result = await fetch(Request(url, Purpose.PAGE, 1000))
-    assert isinstance(result, Failed)
-    assert (result.kind, result.status, result.detail) == (ErrorKind.HTTP, 503, "503 Service Unavailable")
-    assert ("Retry-After", "120") in result.headers
 
 
 async def test_a_status_nobody_knows() -> None:

@@ -24,11 +24,11 @@ def test_a_connection_is_kept_for_the_pause_of_its_group_and_a_little_longer(pau
         idle.add("a.test:80", one)
         idle.expect("a.test", pause_s)
         await clock.sleep(pause_s + LATE_S - 0.1)
-        assert idle.take("a.test:80") is one
+        assert idle.take("a.test", "a.test:80") is one
         idle.add("a.test:80", one)
         idle.expect("a.test", pause_s)
         await clock.sleep(pause_s + LATE_S + 1.1)
-        assert idle.take("a.test:80") is None
+        assert idle.take("a.test", "a.test:80") is None
         one.close.assert_called_once()
         assert idle.count == 0
 
@@ -106,10 +106,10 @@ def test_no_connection_is_kept_after_two_losses_in_a_row() -> None:
         for lost in (True, False, True, True, True):
             idle.note_use(key, is_lost=lost)
             idle.add(key, one := connection())
-            kept.append(idle.take(key) is one)
+            kept.append(idle.take("a.test", key) is one)
             assert one.close.called is not kept[-1]
         assert kept == [True, True, True, False, False]
         idle.add("b.test:80", one := connection())
-        assert idle.take("b.test:80") is one
+        assert idle.take("a.test", "b.test:80") is one
 
     run_virtual(main)

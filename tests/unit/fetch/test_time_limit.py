@@ -9,8 +9,8 @@ import pytest
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.progress import Progress
 from crawler.engine.tasks import background_task
-from crawler.fetch.connection import Connection, Transfer
-from crawler.fetch.time_limit import LagNow, no_lag, time_limit
+from crawler.fetch.connection import Connection, LagNow, Transfer, no_lag
+from crawler.fetch.connector import time_limit
 from crawler.model import Purpose, Request
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -22,7 +22,7 @@ def test_a_limit_ends_what_takes_longer() -> None:
             async with time_limit(10.0, no_lag):
                 await asyncio.sleep(1000)
         assert clock.loop.time() - began == pytest.approx(10.0)
-        async with time_limit(10.0, no_lag), time_limit(None, no_lag):
+        async with time_limit(10.0, no_lag):
             await asyncio.sleep(9)
         await asyncio.sleep(100)  # no timer is left
 

@@ -124,6 +124,8 @@ def test_orders_come_to_the_last_word_on_each_thing() -> None:
     assert now.paused_since == 7.0  # when it was first asked for
     assert now.blocked == {"b": 3.0}
     assert standing([]).paused_since is None
+    done = Order(2, 2.0, Command.QUEUE, "http://b.test/", done_at=3.0)
+    assert standing([*orders((Command.QUEUE, "a")), done]).queued == {"a": 1.0}
 
 
 def test_the_reason_of_a_block_is_the_last_one_that_was_given() -> None:

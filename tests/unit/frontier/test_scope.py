@@ -113,3 +113,7 @@ def test_an_adopted_site_is_in_scope_from_then_on(mode: ScopeMode) -> None:
     assert rules.refusal(url, 1) is None
     assert rules.refusal("https://main.test/", 1) is not None, "that site and no other"
     assert rules.refusal("http://main.test/secret", 1) is not None
+    other = rules.copy()
+    assert other.refusal(url, 1) is not None, "a copy has the seeds, and adopts for itself"
+    assert other.widen(["http://new.test/a"])
+    assert rules.widen(["http://new.test/a"])

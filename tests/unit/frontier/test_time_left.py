@@ -110,6 +110,11 @@ def test_limits_bound_the_time() -> None:
     assert left(GroupBacklog("a", 400), GroupBacklog("b", 100), depths=endless, limits=Limits(pages=200)).most_s == (
         pytest.approx(300 * 2.1, rel=0.01)
     ), "b has 100 of the 400 requests, and a has the others one after another"
+    slow = GroupBacklog("slow", 1, pause_s=30)
+    most_s = left(GroupBacklog("a", 400), slow, depths=endless, limits=Limits(pages=201)).most_s
+    assert most_s == pytest.approx(400 * 2.1 + 30.1, rel=0.01), (
+        "the one request that no queued URL makes may be of slow"
+    )
     far = GroupBacklog("far", 9, last_due_at=NOW + 9000, pause_s=900)
     most_s = left(GroupBacklog("a", 400), far, depths=endless, limits=Limits(pages=20)).most_s
     assert most_s == pytest.approx(40 * 2.1, rel=0.01), "a group whose retry is far away does not hold up the limit"

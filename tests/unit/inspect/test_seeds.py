@@ -189,7 +189,7 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
     assert lines[0] == "13 seeds, 12 need a person"
     assert lines.count(f"    crawler control queue {long} --db c.db") == 1, "once, and not broken into lines"
     assert lines[-3:] == [
-        "  1 seed, 3 pages on their sites (--all lists them)",
+        "  1 seed, 3 pages on its site (--all lists them)",
         "",
         "To leave a site out: crawler control block SITE --db c.db",
     ]
