@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import subprocess
 from collections.abc import Coroutine
@@ -29,8 +30,8 @@ async def full(*arguments: object, **options: object) -> None:
     raise StoreError("the disk is full")
 
 
-def closed(*arguments: object, **options: object) -> None:
-    raise BrokenPipeError
+def unprintable(*arguments: object, **options: object) -> None:
+    raise OSError(errno.ENOSPC, "no space is left for the output")
 
 
 def run_and_fail(work: Coroutine[Any, Any, int]) -> int:
@@ -39,7 +40,7 @@ def run_and_fail(work: Coroutine[Any, Any, int]) -> int:
 
 
 STEPS = [
-    pytest.param(execution, "print_summary", closed, id="what is printed"),
+    pytest.param(execution, "print_summary", unprintable, id="what is printed"),
     pytest.param(execution, "run_async", run_and_fail, id="the event loop"),
     pytest.param(execution, "describe_first_matches", broken, id="what is told"),
     pytest.param(SqliteStore, "counts", full, id="the counts"),
