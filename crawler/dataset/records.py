@@ -236,13 +236,9 @@ class Dataset:
 
     def taken(self, number: int, *, but: Collection[int] = ()) -> set[int]:
         """The buckets whose tasks a worker has claimed, ``but`` some."""
-        claims = {bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/claims")}
-        open_claims = {bucket: key for bucket, key in claims.items() if bucket not in but}
-        return {
-            bucket
-            for bucket, key in open_claims.items()
-            if not (self.objects.get(key) or b"").startswith(_CLOSED.encode())
-        }
+        keys = [key for key in self.objects.keys(f"rounds/{number:06}/claims") if bucket_in(key) not in but]
+        workers = {bucket_in(key): self.objects.get(key) or b"" for key in keys}
+        return {bucket for bucket, worker in workers.items() if not worker.startswith(_CLOSED.encode())}
 
     def unfinished(self, number: int) -> set[int]:
         """The buckets whose tasks a worker has claimed, and that are not done."""

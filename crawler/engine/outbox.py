@@ -79,7 +79,6 @@ class Outbox:
         self._waiters: dict[int, asyncio.Future[int]] = {}  # by site, for the number of its robots copy
         self._unread: dict[int, Fetched] = {}  # answers without an outcome, by URL
         self._stored_unread: dict[int, int] = {}  # the octets of those that were taken out, by URL
-        self._left: set[int] = set()  # the URLs whose answers a later claim reads
 
     # --- putting in ---------------------------------------------------------------------------
 
@@ -118,8 +117,11 @@ class Outbox:
         self._unread[url_id] = answer
 
     def leave_unread(self, url_id: int) -> None:
-        """A later claim reads the answer, from the store."""
-        self._left.add(url_id)
+        """A later claim reads the answer, from the store. Whichever worker reads it, this one holds it no longer."""
+        self._stored_unread.pop(url_id, None)
+        if (answer := self._unread.pop(url_id, None)) is not None:
+            contents = self._opened()
+            contents.read[url_id] = contents.unread[url_id] = answer
 
     def add_broken_body(self, broken: BrokenBody) -> None:
         """The body of an answer that could not be decoded. Its request was added before."""
@@ -213,12 +215,7 @@ class Outbox:
     def next_batch(self) -> Contents:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""
         contents, self._contents = self._contents, Contents()
-        contents.unread = self._storable_unread()
-        for url_id in self._left:
-            if (answer := self._unread.pop(url_id, None)) is not None:
-                contents.read[url_id] = contents.unread[url_id] = answer
-            self._stored_unread.pop(url_id, None)  # whichever worker reads it
-        self._left.clear()
+        contents.unread |= self._storable_unread()
         self._alarm.begin_commit()
         return contents
 
@@ -257,7 +254,6 @@ class Outbox:
         """No task waits for the number of a robots copy, or for an answer to be read: all were cancelled."""
         self._waiters.clear()
         self._unread.clear()
-        self._left.clear()
         self._stored_unread.clear()
 
     def _opened(self) -> Contents:

@@ -95,6 +95,9 @@ class ReadingOptions(NamedTuple):
     resources: bool = False
 
 
+_NO_PAGES = ReadingOptions("", Reading.STRICT)  # of a pool that is asked for no page of a crawl
+
+
 def default_parsers(workers: int) -> int:
     """The number of parser processes of one worker, unless the settings say otherwise.
 
@@ -129,7 +132,8 @@ class ParserPool:
     the whole limit in the process for slow documents, which reads one document at a time.
     """
 
-    def __init__(self, options: ReadingOptions, parsers: int = 1) -> None:
+    def __init__(self, options: ReadingOptions = _NO_PAGES, parsers: int = 1) -> None:
+        """``options`` are those of :meth:`read`."""
         self._options = options
         self._max_parsers = parsers
         self._parsers: list[_Parser] = []
@@ -155,25 +159,16 @@ class ParserPool:
         if not self._parsers:
             self._start(is_apart=False)
 
-    async def read(
-        self,
-        document: Fetched,
-        options: ReadingOptions | None = None,
-        *,
-        is_alone: bool = False,
-        shingles: bool = False,
-    ) -> PageFacts:
+    async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.
 
-        An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note. ``options`` replace those of the
-        pool. A document that ``is_alone`` is read in a process that reads no other meanwhile. ``shingles`` asks for
-        those of its text.
+        An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note. A document that ``is_alone`` is
+        read in a process that reads no other meanwhile. ``shingles`` asks for those of its text.
 
         Raises :class:`Fault` for a bug of the crawler that the document brought to light, :class:`ParserFailed` if no
         process can be started, and :class:`asyncio.CancelledError` if the pool is closed.
         """
-        question = question_about(document, options or self._options, shingles=shingles)
-        return await self.ask(question, is_alone=is_alone)
+        return await self.ask(question_about(document, self._options, shingles=shingles), is_alone=is_alone)
 
     async def ask(self, question: Question[T], *, is_alone: bool = False) -> T:
         """The answer to a question about a document. One that exceeds the limits is answered as unread.
@@ -509,7 +504,7 @@ class BlockingReader:
 
     def __enter__(self) -> Self:
         self._runner = asyncio.Runner()
-        self._pool = self._runner.run(_new_pool())
+        self._pool = ParserPool()
         return self
 
     def __exit__(
@@ -523,12 +518,8 @@ class BlockingReader:
     ) -> PageFacts:
         """As :func:`crawler.page.html.read_page`; a page that exceeds the limits is unread, with a note."""
         page = Fetched(url, now, now, headers, content_type="text/html", charset=charset, plain=body)
-        return self._runner.run(self._pool.read(page, ReadingOptions(token, reading)))
+        return self.ask(question_about(page, ReadingOptions(token, reading)))
 
     def ask(self, question: Question[T]) -> T:
         """As :meth:`ParserPool.ask`."""
         return self._runner.run(self._pool.ask(question))
-
-
-async def _new_pool() -> ParserPool:
-    return ParserPool(ReadingOptions("", Reading.STRICT))

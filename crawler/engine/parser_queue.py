@@ -216,7 +216,7 @@ class ParserQueue(Generic[D]):
         domain = self._domains[document.domain]  # a domain with documents is not forgotten
         document.state = State.OVER
         domain.documents -= 1
-        self._hold(document, -1)
+        self._documents.add(document.room, -1)
         if took_s is not None:
             self._charge(document.kind, took_s - document.expected_s)
         if is_fast is not None and not document.says_nothing:
@@ -302,16 +302,13 @@ class ParserQueue(Generic[D]):
     def _wait(self, document: D, kind: Kind) -> None:
         document.kind = kind
         document.room = Kind.PROVEN if self._domains[document.domain].kind is Kind.PROVEN else kind
-        self._hold(document, 1)
+        self._documents.add(document.room, 1)
         self._lines[kind].add(document, 1 if kind is Kind.SLOW else max(_LEAST_COST, document.octets))
 
     def _move_apart(self, document: D) -> None:
         if document.state is not State.OVER:  # else nobody waits for it any more
-            self._hold(document, -1)
+            self._documents.add(document.room, -1)
             self._wait(document, Kind.SLOW)
-
-    def _hold(self, document: D, sign: int) -> None:
-        self._documents.add(document.room, sign)
 
     def _charge(self, kind: Kind, seconds: float) -> None:
         if kind is Kind.PROVEN:

@@ -242,11 +242,10 @@ class RobotsCache:
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
         """Whether a copy has run out. Waits for the time of a deferred site that was claimed a little early."""
-        if copy.action is not RobotsAction.DEFER or copy.retry_at is None:
-            return self._clock.now() >= copy.expires_at
-        if copy.retry_at - self._clock.now() < 2 * HORIZON_S:
-            await self._gate.wait_until(copy.retry_at)
-        return self._clock.now() >= copy.retry_at
+        retry_at = copy.retry_at if copy.action is RobotsAction.DEFER else None
+        if retry_at is not None and retry_at - self._clock.now() < 2 * HORIZON_S:
+            await self._gate.wait_until(retry_at)
+        return not self._holds_or_waits(copy)
 
     async def _requested(self, inquiry: _Inquiry) -> ObtainedCopy | RobotsTarget:
         """Request the site's own /robots.txt, and follow its redirects."""

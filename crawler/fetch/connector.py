@@ -135,18 +135,12 @@ class Connector(aiohttp.TCPConnector):
                 raise
             raise no_connections(refused) from None
 
-    async def _resolve_host(self, *args: Any, **options: Any) -> Any:
-        found = await self._addresses(*args, **options)
-        await self._before_connecting([result["host"] for result in found])
-        return found
-
-    async def _addresses(self, host: str, port: int, *args: Any, **options: Any) -> list[ResolveResult]:
+    async def _resolve_host(self, host: str, port: int, *args: Any, **options: Any) -> list[ResolveResult]:
         address = current_transfer().request.address
-        if address:
-            return [numeric(host, address, port)]
-        found = await super()._resolve_host(host, port, *args, **options)
-        if address is not None:
+        found = [numeric(host, address, port)] if address else await super()._resolve_host(host, port, *args, **options)
+        if address == "":
             raise AddressUnknown(f"{host} has an address by now")
+        await self._before_connecting([result["host"] for result in found])
         return found
 
 

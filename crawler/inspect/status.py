@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -162,7 +163,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "paused_since": status.standing.paused_since,
         "low_disk": low_disk(status.last_run, status.beats, status.at),
         "blocked": dict(status.standing.blocked),
-        "heartbeats": [beat._asdict() for beat in status.beats],
+        "heartbeats": [beat._asdict() | {"look_ups": json.loads(beat.look_ups)} for beat in status.beats],
         "computed": {name: {"is_behind": is_behind} for name, is_behind in status.computed.items()},
         "parsers": status.parsers._asdict(),
     }

@@ -32,9 +32,16 @@ _MEANING = {
     "nosnippet": frozenset({"nosnippet"}),
 }
 
-#: A date of RFC 822 or RFC 850 without a time.
-_DAY = re.compile(r"(?:[a-z]+,?\s+)?[0-9]{1,2}[ -][a-z]{3,9}[ -][0-9]{2,4}", re.IGNORECASE)
-_AFTER = re.compile(r"unavailable_after\s*:\s*((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,)?([^,]*)", re.IGNORECASE)
+#: A date of RFC 822 or RFC 850 without a time, or one that begins with its month.
+_DAY = re.compile(
+    r"(?:[a-z]+,?\s+)?[0-9]{1,2}[ -][a-z]{3,9}[ -][0-9]{2,4}|[a-z]{3,9}\s+[0-9]{1,2},\s*[0-9]{4}", re.IGNORECASE
+)
+#: A date, and what stands before a comma in it: a weekday, or the month and the day before a year.
+_AFTER = re.compile(
+    r"unavailable_after\s*:\s*((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,"
+    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\s+[0-9]{1,2},(?=\s*[0-9]{4}))?([^,]*)",
+    re.IGNORECASE,
+)
 #: A directive with a value, other than a date. Its value is no term: ``max-image-preview: none`` is not NONE.
 _VALUE = re.compile(r"\bmax-(?:snippet|image-preview|video-preview)\s*:\s*[^\s,;]*", re.IGNORECASE)
 _SNIPPET = re.compile(r"\bmax-snippet\s*:\s*([0-9]{1,9})(?![0-9.])", re.IGNORECASE)

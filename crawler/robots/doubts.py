@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from crawler.robots.fields import ALLOW, CRAWL_DELAY, HOST, REQUEST_RATE, RULES, USER_AGENT, Names
@@ -24,7 +26,6 @@ from crawler.terminal_text import shown
 MAX_DOUBTS = 20
 
 _SHOWN_CHARS = 80
-_SHOWN_PATH_CHARS = 40
 _URL = re.compile("https?://", re.IGNORECASE)
 
 
@@ -82,12 +83,14 @@ def _doubtful(file: RobotsFile) -> Iterator[tuple[Line, str]]:
     for line in unheaded(file.lines):
         effect = "it applies to no robot" if line.field == HOST else "only strict obeys it"
         yield line, f"it stands above every User-agent line, so {effect}"
-    for mended in meant_lines(file, "") or file.seen:
-        line = written.get(mended.number, mended)
-        if mended.text and (mended.number not in written or mended[:3] != line[:3]):
-            read = f"{mended.field.capitalize()}: {shown(mended.value, _SHOWN_PATH_CHARS)}"
-            opens = mended.field == line.field == ALLOW
-            yield line, "it opens no more than as it is written" if opens else f"only strict obeys it, as {read}"
+    for number, parts in groupby(meant_lines(file, "") or file.seen, key=attrgetter("number")):
+        first, *more = parts
+        line = written.get(number, first)
+        if first.text and (more or number not in written or first[:3] != line[:3]):
+            read = "; ".join(f"{each.field.capitalize()}: {each.value}" for each in (first, *more))
+            opens = first.field == line.field == ALLOW and not more
+            means = f"only strict obeys it, as {shown(read, _SHOWN_CHARS)}"
+            yield line, "it opens no more than as it is written" if opens else means
 
 
 def _about(line: Line) -> str:

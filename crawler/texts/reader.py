@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, Self
 
 from crawler.engine.text_messages import MAX_CPU_S, ContentQuestion, TextQuestion, TextUnread
-from crawler.model import Reading
 from crawler.page.texts import Content, MainText
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ class TextReader:
     @property
     def _pool(self) -> ParserPool:
         if self._made is None:  # most commands find all texts in the store, and start faster without the parsers
-            from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
+            from crawler.engine.parser_pool import ParserPool, default_parsers
 
-            self._made = ParserPool(ReadingOptions("", Reading.STRICT), default_parsers(1))
+            self._made = ParserPool(parsers=default_parsers(1))
         return self._made
 
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:

@@ -116,7 +116,7 @@ def _offer(dataset: Dataset, folder: Path, patterns: Sequence[str], each: int) -
         dataset.objects.put(part("outgoing", number, finder), path)
         done[finder] = Done(finder, {"outgoing": file.count}, {}, None, "")
     began_s = time.process_time()
-    offers = _hand_over(dataset, number, done)
+    offers = _hand_over(dataset, number, "", done)
     cpu_s = time.process_time() - began_s
     for bucket, keys in offers.items():
         states[bucket] = replace(states.get(bucket, BucketState(0, None, [], {})), offers=keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
@@ -13,8 +14,6 @@ from typing import Any
 import pytest
 
 from crawler.errors import NoStore, Setting, StoreError, StoreInUse, StoreVersionError, UsageError
-from crawler.store.keys import first_url_of
-from crawler.store.sql import bodies as sqlite_bodies
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql.schema import SCHEMA_VERSION, load_queries
 from crawler.store.sqlite import connection
@@ -69,9 +68,16 @@ async def test_an_empty_file_becomes_a_store(db_path: Path) -> None:
     assert run_sql(db_path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
 
 
-async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore, db_path: Path) -> None:
-    with pytest.raises(StoreInUse, match="another command writes"):
-        await SqliteStore.open(db_path)
+async def test_a_second_crawl_into_the_same_store_is_refused(
+    store: SqliteStore, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for holder, advice in (
+        ("", "wait for it, stop it .`crawler control stop"),
+        (" (crawler index, process 7)", "wait for it, or choose another"),
+    ):
+        monkeypatch.setattr("crawler.store.sqlite.connection.holder", lambda lock, holder=holder: holder)
+        with pytest.raises(StoreInUse, match=f"another command writes to this store{re.escape(holder)}; {advice}"):
+            await SqliteStore.open(db_path)
     await open_and_close(db_path, read_only=True)
 
 
@@ -164,30 +170,6 @@ async def test_a_full_disk_is_a_store_error_and_keeps_earlier_commits(db_path: P
     assert len(await harness.urls()) == 502
     await harness.reopen()
     assert len(queued_urls(await harness.claim(per_group=1000))) == 501
-    await harness.close()
-
-
-async def test_urls_with_equal_hashes_have_different_numbers(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def colliding(site_id: int, path: str, key: int) -> int:
-        return first_url_of(site_id + 1) - 1 - len(path) % 3  # numbers go on within the site
-
-    monkeypatch.setattr(sqlite_offers, "url_number", colliding)
-    monkeypatch.setattr(sqlite_bodies, "url_number", colliding)
-    harness = Harness(lambda: SqliteStore.open(db_path))
-    await harness.reopen()
-    urls = {f"http://h{n % 2}.test/{'p' * (n % 5)}{n}" for n in range(40)}
-    await harness.seed(*sorted(urls))
-    await harness.seed(*sorted(urls))  # found again, not added again
-    claims = await harness.claim()
-    assert sorted(queued_urls(claims)) == sorted(urls)
-    for claim in claims:
-        visits = [fetched(queued, [f"{queued.url}/x"], body=queued.url.encode()) for queued in claim.urls]
-        await harness.finish(claim, *visits)
-    numbers = {url: await harness.store.find(url) for url in urls}
-    assert None not in numbers.values()
-    assert len(set(numbers.values())) == 40
-    assert {url: await harness.store.bodies.of_page(url) for url in urls} == {url: url.encode() for url in urls}
-    assert await harness.urls() == dict.fromkeys(urls, "fetched") | {f"{url}/x": "queued" for url in urls}
     await harness.close()
 
 

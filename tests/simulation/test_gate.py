@@ -60,6 +60,28 @@ def test_a_task_that_gets_a_slot_during_a_pause_sends_nothing() -> None:
     run_virtual(main)
 
 
+def test_requests_wait_for_one_reading_of_orders_without_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(clock: VirtualClock) -> None:
+        hosts, asked = ("a.test", "b.test", "c.test"), list[str]()
+        web = SimulatedWeb(clock, {host: {"/": Page("x")} for host in hosts})
+        gate = gate_on(web, clock, Outbox(clock, Alarm()), slots=12)
+        ask = gate.bench.ask
+        monkeypatch.setattr(gate.bench, "ask", lambda ticket, *facts: asked.append(ticket.host) or ask(ticket, *facts))
+        gate.knows_orders(clock.now() - 1)
+        waiting = []
+        for host in hosts:
+            gate.bench.enter(host, Pace())
+            request = Request(f"http://{host}/", Purpose.PAGE, 1000)
+            waiting.append(asyncio.create_task(gate.send(request, FetchPermit(1, host))))
+        await clock.sleep(5)
+        assert (asked, web.log) == ([], [])
+        gate.knows_orders(clock.now() + 0.25)
+        await asyncio.gather(*waiting)
+        assert sorted(asked) == sorted(hit.host for hit in web.log) == [*hosts]
+
+    run_virtual(main)
+
+
 def test_a_body_that_waits_for_memory_leaves_a_slot_of_its_own_crawl_to_others() -> None:
     """The tasks of a round share the memory for bodies, and each has a gate."""
 

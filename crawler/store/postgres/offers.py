@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from operator import itemgetter
 
-from crawler.store.postgres.statements import PostgresStatements
+from crawler.store.postgres.dialect import columns
 from crawler.store.sql.offers import Offers
 
 
@@ -17,12 +16,11 @@ class PostgresOffers(Offers):
     each other. If they do, the database rolls one of them back, and the store retries it.
     """
 
-    _sql: PostgresStatements
-
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
-        in_order = sorted(rows, key=itemgetter("id"))
-        inserted = {row.id for row in await self._sql.inserted("url", in_order, "id", known="kept")}
-        return {row["id"] for row in rows if isinstance(row["id"], int)} - inserted
+        numbers = {row["id"] for row in rows if isinstance(row["id"], int)}
+        for batch in columns(rows):
+            numbers -= {row.id for row in await self._sql.fetch("insert_urls", **batch)}
+        return numbers
 
     async def lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         """Without the lock, :meth:`recompute` would undo what another worker has written since."""

@@ -83,6 +83,13 @@ SELECT 0 AS busy;
 -- name: compact
 VACUUM (FULL, ANALYZE);
 
+-- name: insert_urls
+-- Returns the numbers that no other worker has inserted since. In the order of the numbers, as locked_urls.
+INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod, by_domain)
+SELECT * FROM given(:id bigint, :path text, :state text, :reason_code text, :reason text, :depth bigint, :found_on bigint,
+  :hops int, :seed int, :kind text, :lastmod float8, :by_domain int)
+ORDER BY id ON CONFLICT DO NOTHING RETURNING id;
+
 -- name: insert_requests
 -- The requests get the numbers that follow the last one. Other workers wait for the end of the transaction.
 WITH numbered AS (UPDATE request_number SET last = last + cardinality(:site_id::bigint[])

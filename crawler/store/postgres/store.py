@@ -22,13 +22,12 @@ from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import PostgresOffers
-from crawler.store.postgres.statements import PostgresStatements
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import in_transaction
 from crawler.store.sql.store import Store
-from crawler.store.sql.tables import tables
+from crawler.store.sql.tables import StoreStatements, tables
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, UserSql
 
@@ -57,7 +56,7 @@ class PostgresStore(Store):
         self._counter = Postgres(url)  # for statements that may take minutes
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
         self._waits_at_start = False
-        self._sql = sql = PostgresStatements(self._db, "postgres")
+        self._sql = sql = StoreStatements(self._db, "postgres")
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness

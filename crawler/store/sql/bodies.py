@@ -17,8 +17,7 @@ from crawler.store.keys import numbers_from, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.rows import Swept
-from crawler.store.sql.section import StoreSection, are_idle, in_transaction
-from crawler.store.sql.tables import Row
+from crawler.store.sql.section import StoreSection, are_idle
 from crawler.store.statements import Queries
 from crawler.url import split
 
@@ -148,7 +147,8 @@ class Bodies(StoreSection):
             if hashes:
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
                 unnamed = sorted(set(hashes).difference(row.sha256 for row in rows))
-                await self._note_unnamed([{"sha256": sha256} for sha256 in unnamed])
+                unnamed_rows = [{"sha256": sha256} for sha256 in unnamed]
+                await self._transact(partial(self._sql.insert, "object_to_delete", unnamed_rows, known="kept"))
         deleted = await self._delete_batches(self._outside)
         async with self._writing():
             if deleted is None or not await are_idle(self._sql):
@@ -156,10 +156,6 @@ class Bodies(StoreSection):
                 raise UsageError(f"{self._name}: {why}")
             await self._outside.delete_unfinished(unfinished)
         return Swept(seen - deleted, deleted, len(unfinished))
-
-    @in_transaction
-    async def _note_unnamed(self, rows: list[Row]) -> None:
-        await self._sql.insert("object_to_delete", rows, known="kept")
 
     async def delete_dropped(self) -> None:
         """Delete the objects of bodies that were dropped. What cannot be deleted now is left to the next run."""

@@ -337,7 +337,8 @@ class Committer(StoreSection):
         await self._sql.execute_many(
             "close_robots_copy", [{"now": news.copy.fetched_at, "site_id": news.site_id} for news in robots]
         )
-        ids = await self._insert_robots(
+        await self._sql.insert(
+            "robots_copy",
             [
                 {name: getattr(copy, name) for name in OF_COPY}
                 | {
@@ -351,8 +352,10 @@ class Committer(StoreSection):
                 }
                 for news in robots
                 for copy in (news.copy,)
-            ]
+            ],
         )
+        sites = json.dumps([news.site_id for news in robots])
+        ids = {row.site_id: row.id for row in await self._sql.fetch("last_robots_copies", sites=sites)}
         await self._sql.update(
             "site",
             [
@@ -468,12 +471,6 @@ class Committer(StoreSection):
         await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
         await self._offers.refresh({row.group_id for row in rows})
-
-    async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
-        """Insert robots copies; returns their numbers by site."""
-        await self._sql.insert("robots_copy", rows)
-        sites = json.dumps([row["site_id"] for row in rows])
-        return {row.site_id: row.id for row in await self._sql.fetch("last_robots_copies", sites=sites)}
 
     async def _store_mirrors(self, robots: Sequence[RobotsNews], now: float) -> None:
         named = {news.site: news.main_site if news.refuted is None else news.refuted.main_site for news in robots}

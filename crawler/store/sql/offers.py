@@ -6,7 +6,6 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +19,7 @@ from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
 from crawler.store.sql.tables import StoreStatements
 from crawler.store.statements import unlimited
-from crawler.url import host_of, registered_domain, split
+from crawler.url import SiteAndPath, host_of, registered_domain, split
 
 _LOG = logging.getLogger("crawler.store")
 
@@ -53,31 +52,6 @@ class StoredOffers(NamedTuple):
     numbers: dict[str, int]
     touched: set[int]
     nearer: list[int]
-
-
-@dataclass(slots=True)
-class RecentUrls:
-    """The URLs that were offered lately: most links of a page are links of the page before.
-
-    Two generations bound the size and keep the URLs that are offered often.
-    """
-
-    young: dict[str, RecentUrl] = field(default_factory=dict)
-    old: dict[str, RecentUrl] = field(default_factory=dict)
-
-    def get(self, url: str) -> RecentUrl | None:
-        return self.young.get(url) or self.old.get(url)
-
-    def put(self, recent: Mapping[str, RecentUrl]) -> None:
-        """Add the URLs of one transaction."""
-        self.young.update(recent)
-        if len(self.young) > _GENERATION:
-            self.old, self.young = self.young, {}
-
-    def forget(self) -> None:
-        """Forget all URLs, after a transaction was rolled back."""
-        self.young.clear()
-        self.old.clear()
 
 
 def _known(row: Any) -> KnownUrl:
@@ -130,7 +104,10 @@ class Offers:
         self._rules = rules
         self._sites: dict[str, int] = {}  # the number of each site
         self._groups: dict[int, int] = {}  # of each site
-        self._recent = RecentUrls()
+        # The URLs that were offered lately: most links of a page are links of the page before. Two generations bound
+        # their number and keep those that are offered often.
+        self._recent: dict[str, RecentUrl] = {}
+        self._less_recent: dict[str, RecentUrl] = {}
         self._key: int | None = None
         self.bucket: Bucket | None = None  # None: the store has the whole crawl
 
@@ -142,7 +119,8 @@ class Offers:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
         self._sites.clear()
         self._groups.clear()
-        self._recent.forget()
+        self._recent.clear()
+        self._less_recent.clear()
         self._key = None
 
     async def _hash_key(self) -> int:
@@ -187,13 +165,7 @@ class Offers:
         split_urls = {url: split(url) for url in urls}
         names = json.dumps(list({found.site for found in split_urls.values()}))
         sites = {row.name: row.id for row in await self._sql.fetch("sites_named", names=names)}
-        key = await self._hash_key()
-        hashed = {url: url_number(sites[p.site], p.path, key) for url, p in split_urls.items() if p.site in sites}
-        stored = {row.id: row for row in await self._stored(hashed.values())}
-        apart = {
-            url for url, number in hashed.items() if number in stored and stored[number].path != split_urls[url].path
-        }
-        stored |= await self._stored_after(hashed[url] for url in apart)
+        hashed, stored, apart = await self._hashed(split_urls, sites)
         found: dict[str, int] = {}
         for url, number in hashed.items():
             for each in numbers_from(number) if url in apart else [number]:
@@ -209,10 +181,10 @@ class Offers:
         Most links of a page lead to URLs that were offered lately, from no nearer to a seed: they need no more than
         their number. Offers with the facts that only sitemaps have are never left out.
         """
-        young, old = self._recent.young, self._recent.old
+        recent, less_recent = self._recent, self._less_recent
         for offer in offers:
             url = offer.url
-            known = young.get(url) or old.get(url)
+            known = recent.get(url) or less_recent.get(url)
             refusal = offer.refusal
             if (
                 known is not None
@@ -254,12 +226,12 @@ class Offers:
                 *(len(offers) - len(numbers), PROBES, left_out),
             )
             offers = {url: found for url, found in offers.items() if url in numbers}
-        self._recent.put(
-            {
-                url: RecentUrl(numbers[url], offer.depth if offer.is_good else _REFUSED)
-                for url, (offer, _) in offers.items()
-            }
-        )
+        self._recent |= {
+            url: RecentUrl(numbers[url], offer.depth if offer.is_good else _REFUSED)
+            for url, (offer, _) in offers.items()
+        }
+        if len(self._recent) > _GENERATION:
+            self._less_recent, self._recent = self._recent, {}
         await self._note_sitemaps(offers, numbers)
         nearer = [number for number, depth in ending.items() if depths.get(number, depth) < depth]
         return StoredOffers(numbers, await self.groups(queued), nearer)
@@ -311,16 +283,7 @@ class Offers:
         """
         split_urls = {url: split(url) for url in fresh}
         sites = await self.sites(found.site for found in split_urls.values())
-        key = await self._hash_key()
-        hashed = {url: url_number(sites[found.site], found.path, key) for url, found in split_urls.items()}
-        stored = {row.id: row for row in await self._stored(hashed.values())}
-        shared = {number for number, urls in Counter(hashed.values()).items() if urls > 1}
-        apart = {
-            url
-            for url, number in hashed.items()
-            if number in shared or (number in stored and stored[number].path != split_urls[url].path)
-        }
-        stored |= await self._stored_after(hashed[url] for url in apart)
+        hashed, stored, apart = await self._hashed(split_urls, sites)
         inserts: dict[int, dict[str, object]] = {}
         better: dict[int, FoundOffer] = {}
         paths = {number: row.path for number, row in stored.items()}
@@ -367,10 +330,25 @@ class Offers:
     async def _stored(self, numbers: Iterable[int]) -> list[Any]:
         return await self._sql.fetch("known_urls", numbers=json.dumps(list(numbers)))
 
-    async def _stored_after(self, numbers: Iterable[int]) -> dict[int, Any]:
-        """The stored URLs among those numbers that the paths with these hashes may have."""
-        wanted = {each for number in numbers for each in numbers_from(number)}
-        return {row.id: row for row in await self._stored(sorted(wanted))} if wanted else {}
+    async def _hashed(
+        self, split_urls: Mapping[str, SiteAndPath], sites: Mapping[str, int]
+    ) -> tuple[dict[str, int], dict[int, Any], set[str]]:
+        """The numbers that URLs on these ``sites`` have by their hash, and the stored URLs with these numbers.
+
+        Also the URLs whose number another path has, too. The stored URLs include all with the numbers that follow it.
+        """
+        key = await self._hash_key()
+        hashed = {url: url_number(sites[p.site], p.path, key) for url, p in split_urls.items() if p.site in sites}
+        stored = {row.id: row for row in await self._stored(hashed.values())}
+        shared = {number for number, urls in Counter(hashed.values()).items() if urls > 1}
+        apart = {
+            url
+            for url, number in hashed.items()
+            if number in shared or (number in stored and stored[number].path != split_urls[url].path)
+        }
+        if wanted := {each for url in apart for each in numbers_from(hashed[url])}:
+            stored |= {row.id: row for row in await self._stored(wanted)}
+        return hashed, stored, apart
 
     async def locked(self, numbers: Collection[int]) -> dict[int, Any]:
         """The stored rows of these URLs, by number. No other worker changes them until the transaction ends."""

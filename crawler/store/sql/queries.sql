@@ -869,7 +869,7 @@ FROM politeness_group g
 -- name: refresh_ready
 -- Recompute when each group of a JSON list is ready, and release those of another list.
 UPDATE politeness_group SET ready_at = n.ready_at,
-  claimed_by = CASE WHEN politeness_group.id in_numbers(:released) THEN NULL ELSE claimed_by END
+  claimed_by = CASE WHEN politeness_group.id IN (list_of_numbers(:released)) THEN NULL ELSE claimed_by END
 FROM (statement(ready_times) WHERE g.id in_numbers(:groups)) AS n
 WHERE n.id = politeness_group.id;
 

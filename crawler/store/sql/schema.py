@@ -53,7 +53,8 @@ def _arrays(arguments: str) -> str:
 
 #: As above, for statements. Lists are JSON texts.
 #:
-#: - ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions; ``list_of_texts(:l)`` is a subquery.
+#: - ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions; ``list_of_texts(:l)`` and ``list_of_numbers(:l)``
+#:   are subqueries, whose lists PostgreSQL reads once. A condition outside of WHERE has its list read for each row.
 #: - A statement for many rows names their columns, with the types of PostgreSQL, where each column is an array:
 #:   ``given(:a text, :b int)`` is a table ``t`` of them with columns ``a`` and ``b``.
 #: - ``latest`` and ``earliest`` are the greatest and the least of several values.
@@ -73,6 +74,7 @@ def _arrays(arguments: str) -> str:
 _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
     "sqlite": {
         "list_of_texts": "SELECT value FROM json_each({0})",
+        "list_of_numbers": "SELECT value FROM json_each({0})",
         "in_numbers": "IN (SELECT value FROM json_each({0}))",
         "in_texts": "IN (SELECT value FROM json_each({0}))",
         "given": lambda given: f"(SELECT {', '.join(f'{name} AS {name[1:]}' for name, _ in _columns(given))}) AS t",
@@ -90,6 +92,7 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
     },
     "postgres": {
         "list_of_texts": 'SELECT unnest(texts({0})) COLLATE "C"',
+        "list_of_numbers": "SELECT unnest(numbers({0}))",
         "in_numbers": "= ANY(numbers({0}))",
         "in_texts": "= ANY(texts({0}))",
         "given": lambda given: f"{_arrays(given)} AS t ({', '.join(name[1:] for name, _ in _columns(given))})",

@@ -381,13 +381,8 @@ class Store(ABC):
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         """End this worker. The last worker of a run ends the run."""
-        await self._note_end(end, now)
+        await self._retry(lambda: self._transact(lambda: self._end_run(end, now)))
         await self.bodies.delete_dropped()
-
-    @retrying
-    @in_transaction
-    async def _note_end(self, end: RunEnd, now: float) -> None:
-        await self._end_run(end, now)
 
     async def _end_run(self, end: RunEnd, now: float) -> None:
         await self._workers.end(None, end, now)
@@ -467,7 +462,7 @@ class Store(ABC):
                 for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
             await self._add_seeds(batch)
-        await self._drop_mended()
+        await self._transact(self._drop_known)
 
     @in_transaction
     async def _add_seeds(self, seeds: Mapping[str, FoundOffer]) -> None:
@@ -486,10 +481,6 @@ class Store(ABC):
         """
         await self._sql.delete("skipped_seed", "source", [source])
         await self._sql.insert("skipped_seed", [{"source": source, **line._asdict()} for line in lines])
-        await self._drop_known()
-
-    @in_transaction
-    async def _drop_mended(self) -> None:
         await self._drop_known()
 
     async def _drop_known(self) -> None:

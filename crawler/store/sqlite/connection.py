@@ -359,11 +359,12 @@ def lock_store(path: Path) -> FileLock:
     except Timeout:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
-        argument = db_argument(str(path))
+        argument, held_by = db_argument(str(path)), holder(Path(lock.lock_file))
+        orders = f"stop it (`crawler control stop{argument}`), give it URLs (`crawler control queue URL{argument}`), "
+        takes_orders = "(crawler " not in held_by or "(crawler run," in held_by
         raise StoreInUse(
-            f"{path}: another command writes to this store{holder(Path(lock.lock_file))}; wait for it, stop it "
-            f"(`crawler control stop{argument}`), give it URLs (`crawler control queue URL{argument}`), or choose "
-            "another ",
+            f"{path}: another command writes to this store{held_by}; wait for it, {orders if takes_orders else ''}or "
+            "choose another ",
             Setting("store.db"),
         ) from None
     except OSError as error:

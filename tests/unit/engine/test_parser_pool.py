@@ -477,15 +477,6 @@ async def test_bodies_that_wait_leave_no_room_until_they_are_gone(
     assert pool.has_room("other.example")
 
 
-async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) -> None:
-    reads = [asyncio.create_task(pool.read(document("many"))) for _ in range(MAX_DOCUMENTS // 4)]
-    await asyncio.sleep(0)
-    assert not pool.has_room("many.example")
-    assert pool.has_room("other.example")
-    await asyncio.gather(*reads)
-    assert pool.has_room("many.example")
-
-
 async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
     before = children()
     pool = ParserPool(OPTIONS)

@@ -82,6 +82,7 @@ def test_evidence_names_the_source_and_is_bounded() -> None:
         "03 Dec 2025 14:09:53 +0100",
         "2025-12-03T13:09:53Z",
         "2025-12-03 13:09:53",
+        "December 3, 2025 13:09:53 GMT",
     ],
 )
 def test_unavailable_after(date: str) -> None:
@@ -100,6 +101,7 @@ def test_the_value_of_a_directive_is_no_term(name: str, blank: str) -> None:
 
 def test_unavailable_after_no_date_is_passed_over() -> None:
     assert verdict("unavailable_after: soon, nofollow", now=NOON) == (True, False)
+    assert verdict("unavailable_after: Sep 21, noindex", now=NOON) == (False, True)
     assert verdict("unavailable_after: 9999-99-99T99:99:99", now=NOON) == (True, True)
 
 
@@ -207,7 +209,10 @@ def test_x_robots_tag_names_agents_for_excerpts_too() -> None:
 # --- dates without a time ---
 
 
-@pytest.mark.parametrize("date", ["21 Sep 2020", "21-Sep-2020", "Monday, 21 Sep 2020", "Mon, 21-Sep-20", "2020-09-21"])
+@pytest.mark.parametrize(
+    "date",
+    ["21 Sep 2020", "21-Sep-2020", "Monday, 21 Sep 2020", "Mon, 21-Sep-20", "2020-09-21", "September 21, 2020"],
+)
 def test_unavailable_after_a_day_begins_with_it(date: str) -> None:
     begins = 1_600_646_400.0
     assert verdict(f"unavailable_after: {date}", now=begins - 1) == (True, True)

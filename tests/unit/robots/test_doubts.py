@@ -45,8 +45,8 @@ NO_PAUSE = "the value is no number of seconds such as 1.5, and no rate such as 1
         ("Crawl-delay: 1,5,2", NO_PAUSE),
         ("Request-rate: 1", NO_PAUSE),
         ("Disallow: /a, /b", "only strict obeys it, as Disallow: /a /b"),
-        ("Disallow: /d Disallow: /e", "only strict obeys it, as Disallow: /e"),
-        (r"User-agent: *\nDisallow: /", "only strict obeys it, as Disallow: /"),
+        ("Disallow: /d Disallow: /e", "only strict obeys it, as Disallow: /d; Disallow: /e"),
+        (r"User-agent: *\nDisallow: /", "only strict obeys it, as User-agent: *; Disallow: /"),
         ("User-agent: Google*", "* means all robots only if it stands alone; here it is a part of a name"),
     ],
 )
