@@ -359,12 +359,11 @@ def lock_store(path: Path) -> FileLock:
     except Timeout:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
-        argument, held_by = db_argument(str(path)), holder(Path(lock.lock_file))
-        orders = f"stop it (`crawler control stop{argument}`), give it URLs (`crawler control queue URL{argument}`), "
-        takes_orders = "(crawler " not in held_by or "(crawler run," in held_by
+        argument = db_argument(str(path))
         raise StoreInUse(
-            f"{path}: another command writes to this store{held_by}; wait for it, {orders if takes_orders else ''}or "
-            "choose another ",
+            f"{path}: another command writes to this store{holder(Path(lock.lock_file))}; wait for it, or if it is a "
+            f"crawl, stop it (`crawler control stop{argument}`) or give it URLs "
+            f"(`crawler control queue URL{argument}`), or choose another ",
             Setting("store.db"),
         ) from None
     except OSError as error:
