@@ -131,10 +131,8 @@ def test_orders_are_read_on_when_the_clock_steps_back_during_a_reading() -> None
             stepping.behind_s = 60.0
             return []
 
-        store, gate = (
-            SimpleNamespace(control=SimpleNamespace(orders=orders)),
-            SimpleNamespace(knows_orders=lambda until: None),
-        )
+        store = SimpleNamespace(control=SimpleNamespace(orders=orders))
+        gate = SimpleNamespace(knows_orders=lambda until: None)
         context: Any = SimpleNamespace(clock=stepping, store=store, gate=gate, progress=None)
         listening = asyncio.create_task(OperatorListener(context)._keep_listening())
         await clock.sleep(1.1)
