@@ -985,8 +985,7 @@ class Workbench:
         name = network_of(text)
         if name not in self._addresses:
             _forget_some(self._addresses, now)
-            workers = self._settings.workers
-            limit, pause_s = max(1, self._settings.per_address // workers), self._settings.delay_s * workers
+            limit, pause_s = self._settings.per_address, self._settings.delay_s * self._settings.workers
             self._addresses[name] = None if is_exempt(name, self._exempt) else Address(name, pause_s, limit=limit)
         address = self._addresses[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:

@@ -193,7 +193,7 @@ class Crawl:
         of_domain = sum(other.domain == ticket.domain for other in flying)
         assert of_domain < max(1, math.ceil(self.slots / 4)), "4"
         at_address = sum(self.web.address[other.group] == address for other in flying)
-        assert at_address < max(1, self.settings.per_address // self.settings.workers), "6"
+        assert at_address < self.settings.per_address, "6"
         self.asked[address].add(group)
         if len(self.asked[address]) > 5:
             apart_s = delay_s * self.settings.workers
