@@ -363,12 +363,8 @@ class Gate:
         book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
         while True:
             now = self._clock.now()
-            if now > self._orders_known_until:
-                self._orders_read.clear()
-                await self.wait_while_open(self._orders_read.wait())
-                continue
-            if not self._lease.covers_request():
-                await self.wait_while_open(self._lease.renewed())
+            if now > self._orders_known_until or not self._lease.covers_request():
+                await self._wait_for_orders_or_lease(ticket, now)
                 continue
             address = "" if book is None else book.cached(ticket.host)
             reply = self.bench.ask(ticket, now, address)
@@ -386,6 +382,16 @@ class Gate:
                     raise GivenBack(why)
                 case _:
                     assert_never(reply)
+
+    async def _wait_for_orders_or_lease(self, ticket: Ticket, now: float) -> None:
+        """The request waits without a slot, also if it has one by now: the next may start a pause after it is sent."""
+        self.bench.put_back(ticket, now)
+        self._wake(now)
+        if now > self._orders_known_until:
+            self._orders_read.clear()
+            await self.wait_while_open(self._orders_read.wait())
+        else:
+            await self.wait_while_open(self._lease.renewed())
 
     async def _wait(self, ticket: Ticket, until: float) -> None:
         if until < math.inf:

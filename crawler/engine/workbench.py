@@ -334,12 +334,17 @@ class Shares:
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
     def acquire(self, ticket: Ticket, now: float) -> bool:
-        """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
+        """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did.
+
+        Those that wait come first, also if their domain has just ceased to be slow, or waits for room until it is
+        looked at again.
+        """
         domain, address = self.domain(ticket.domain, now), ticket.address
+        self.serve(now)
         is_behind = address is not None and address.is_behind_bookings(ticket, now)
         if is_behind or not self._has_share(domain) or not self._may_acquire(ticket, now):
             return False
-        if not self._has_room(ticket.domain):
+        if domain in self._without_room or not self._has_room(ticket.domain):
             return False
         self._grant(domain, ticket, now)
         return True
@@ -745,7 +750,6 @@ class Workbench:
 
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
-        shares.serve(now)
         if shares.acquire(ticket, now):
             return granted
         if (full := shares.full(ticket, now)) is not None:
@@ -981,8 +985,7 @@ class Workbench:
         name = network_of(text)
         if name not in self._addresses:
             _forget_some(self._addresses, now)
-            workers = self._settings.workers
-            limit, pause_s = max(1, self._settings.per_address // workers), self._settings.delay_s * workers
+            limit, pause_s = self._settings.per_address, self._settings.delay_s * self._settings.workers
             self._addresses[name] = None if is_exempt(name, self._exempt) else Address(name, pause_s, limit=limit)
         address = self._addresses[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:

@@ -375,6 +375,29 @@ def test_a_request_without_room_for_its_answer_holds_no_slot_and_goes_when_there
     assert bench.next_at() == math.inf
 
 
+def test_a_request_does_not_overtake_those_of_its_domain_that_wait_for_room() -> None:
+    room = set[str]()
+    bench = Bench(PolitenessSettings(), 64, room.__contains__)
+    first, _ = bench.asked("a.big.test")
+    room.add("big.test")
+    second, reply = bench.asked("b.big.test")
+    assert reply == Wait()
+    assert bench.woken(bench.next_at()) == [first, second]
+
+
+def test_a_request_does_not_overtake_those_that_waited_while_its_domain_was_slow() -> None:
+    bench = Bench(PolitenessSettings(), 4)
+    asked = [bench.asked(f"{n}.test") for n in range(2)]
+    for each, _ in asked:
+        bench._slots.learn(each.domain, 10.0, NOW)
+    bench._slots.learn("big.test", 6.0, NOW)
+    first, reply = bench.asked("a.big.test")
+    assert reply == Wait(), "slow domains hold half of the slots"
+    _, reply = bench.asked("b.big.test", now=NOW + 130)
+    assert reply == Wait()
+    assert bench.woken(NOW + 130) == [first]
+
+
 def test_an_answer_that_has_been_read_makes_room_for_few_domains_those_first_that_have_waited_longest() -> None:
     room = {"read.test"}
     bench = Bench(PolitenessSettings(), 64, room.__contains__)
