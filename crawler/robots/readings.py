@@ -15,7 +15,7 @@ from crawler.preferences.robots_tag import site_robots_tag
 from crawler.robots import records, rules
 from crawler.robots.fields import CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
-from crawler.robots.meant import meant_lines, unheaded
+from crawler.robots.meant import meanings, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import Form, draft_pattern, rfc_pattern
 from crawler.robots.preferences import NO_PREFERENCES, PreferenceRules, preference_rules
@@ -185,16 +185,18 @@ def _closed_by_meaning(file: RobotsFile, token: str, site: str) -> tuple[list[Ru
     """The rules of the lines that neither document obeys, and the members that may ask for a longer pause."""
     rule_sets: list[Rules] = []
     members: list[Line] = []
-    lines = meant_lines(file, site)
-    if lines:
-        ruling, others = records.rfc_rules(lines, token)
-        record = records.draft_record(lines, token)
-        rule_sets += _strict_rules(record, ruling)
-        members += [*record, *others]
-    above = unheaded(lines or file.seen or file.lines)
-    if above:
-        rule_sets += _strict_rules(above, [line for line in above if line.field in RULES])
-        members += above
+    written = list(file.seen or file.lines)
+    above: list[Line] = []
+    for lines in meanings(file, site):
+        if lines != written:
+            ruling, others = records.rfc_rules(lines, token)
+            record = records.draft_record(lines, token)
+            rule_sets += _strict_rules(record, ruling)
+            members += [*record, *others]
+        before, above = above, unheaded(lines)
+        if above != before:
+            rule_sets += _strict_rules(above, [line for line in above if line.field in RULES])
+            members += above
     return rule_sets, members
 
 
