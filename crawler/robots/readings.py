@@ -27,7 +27,8 @@ MAX_DELAY_S = 1e9
 
 _DIGITS = frozenset("0123456789")
 _SECONDS = re.compile(
-    r"[\"']?([0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[ \t]*(?:([sm])(?:ecs?|econds?|ins?|inutes?)?)?[\"';.]?", re.IGNORECASE
+    r"[\"']?([0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[ \t]*(?:(s)(?:ecs?|econds?)?|(m)(?:ins?|inutes?)?)?[\"';.]?",
+    re.IGNORECASE,
 )
 _RATE = re.compile(r"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)\b.*", re.IGNORECASE | re.DOTALL)
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -232,7 +233,7 @@ def asked_delay_s(line: Line) -> float | None:
     after a rate is ignored: the pause holds all day.
     """
     if line.field == CRAWL_DELAY and (seconds := _SECONDS.fullmatch(line.value)) is not None:
-        return min(float(seconds[1].replace(",", ".")) * _UNIT_S[(seconds[2] or "").lower()], MAX_DELAY_S)
+        return min(float(seconds[1].replace(",", ".")) * _UNIT_S[(seconds[2] or seconds[3] or "").lower()], MAX_DELAY_S)
     rate = _RATE.fullmatch(line.value) if line.field == REQUEST_RATE else None
     if rate is None or int(rate[1]) == 0:
         return None
