@@ -117,6 +117,20 @@ def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> Non
     assert shared.acquire(ticket("busy.test"), NOW), "every slot was given back"
 
 
+def test_a_domain_that_always_holds_its_share_leaves_nothing_behind() -> None:
+    shared, flying = Shares(64), list[Ticket]()
+    for _ in range(500):
+        while shared._waiting < 4:
+            if shared.acquire(late := ticket("big.test"), NOW):
+                flying.append(late)
+            else:
+                shared.join(late, NOW)
+        shared.release(flying.pop(0), NOW)
+        flying += shared.granted
+        shared.granted.clear()
+    assert sum(map(len, shared._ready.values())) <= 100
+
+
 def test_kinds_of_domains_share_the_slots() -> None:
     shared, held = Shares(8), dict[str, Ticket]()
 
