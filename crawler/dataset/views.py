@@ -173,7 +173,7 @@ class Views:
     async def counts(self) -> Counts:
         """See :meth:`crawler.store.sections.Store.counts`."""
         states = dict(self.fetch(SQL["states_of_all"]))
-        ((pages, links, requests, sites),) = self.fetch(SQL["counts"])
+        ((pages, links, requests, sites, _),) = self.fetch(SQL["counts"])
         return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
 
     @asynccontextmanager
