@@ -139,10 +139,11 @@ def _of_owner(check: Callable[[dict[str, Any]], dict[str, Any]], url: str, file:
         said += licensed_by(licence.encode(), stated, site, path)
     wall = wall_in_headers(status, headers) or wall_in_body(html.encode("utf-8", "replace"))
     why = "" if verdict.allowed else f"not requested: line {verdict.line}, {verdict.text.strip()}"
+    otherwise = "allowed" if answer["index"] else "not kept: the page says noindex"
     uses = {}
     for purpose in UsePurpose:
         refused = first_refusal(said, [purpose])
-        uses[purpose.value] = why or ("allowed" if refused is None else f"refused: {sentence_of(refused)}")
+        uses[purpose.value] = why or (otherwise if refused is None else f"refused: {sentence_of(refused)}")
     return {
         "robots": {"allowed": verdict.allowed, "line": verdict.line, "text": verdict.text.strip()},
         "wall": None if wall is None else str(wall),

@@ -59,7 +59,8 @@ FROM requests_by_id r JOIN sites_by_id s ON s.site_id = r.site_id WHERE r.reques
 SELECT {columns} FROM outgoing_by_id ORDER BY offer_id
 
 -- name: states
-SELECT state, count(*) AS n FROM urls WHERE reason_code <> 'other_bucket' GROUP BY state
+-- Several buckets may exclude the same URL: only the views of all buckets count excluded URLs (`states_of_all`).
+SELECT state, count(*) AS n FROM urls WHERE state <> 'excluded' GROUP BY state
 
 -- name: hand_over
 -- The best offer of each URL and kind, divided by bucket.
@@ -215,12 +216,13 @@ CREATE TABLE runs (run_id BIGINT, started_at DOUBLE, finished_at DOUBLE, ended_c
 
 -- name: add_run
 -- A round.
-INSERT INTO runs VALUES ($run_id, $started_at, $finished_at, 'round_over', 'the round is over', $crawler_version,
-  $settings, NULL, NULL)
+INSERT INTO runs VALUES ($run_id, $started_at, $finished_at, $ended_code, $ended_by, $crawler_version, $settings,
+  NULL, NULL)
 
 -- name: counts
 SELECT (SELECT count(*) FROM pages) AS pages, (SELECT count(*) FROM links) AS links,
-  (SELECT count(*) FROM requests WHERE sent = 1) AS requests, (SELECT count(*) FROM sites_by_id) AS sites
+  (SELECT count(*) FROM requests WHERE sent = 1) AS requests, (SELECT count(*) FROM sites_by_id) AS sites,
+  (SELECT count(DISTINCT site) FROM requests WHERE sent = 1) AS asked_sites
 
 -- ---- the audit --------------------------------------------------------------------------------------------------------
 

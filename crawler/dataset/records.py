@@ -120,7 +120,7 @@ class Done(msgspec.Struct, frozen=True):
 
     bucket: int
     rows: dict[str, int]
-    states: dict[str, int]  # URLs of the bucket by state
+    states: dict[str, int]  # URLs of the bucket by state; the excluded are not counted
     ready_at: float | None  # when a group can be asked; None: nothing is queued
     ended: str  # why the run ended, as a code
     asks: list[Ask] = []

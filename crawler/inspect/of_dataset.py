@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from crawler.cli.console import PrintableConsole
 
 _LINKERS = 5
+_COUNTS = ("pages", "links", "requests", "sites", "asked_sites")
 
 
 # --- status -----------------------------------------------------------------------------------
@@ -44,7 +45,7 @@ def read_status(location: str) -> dict[str, Any]:
             "reasons": [
                 {"state": state, "reason_code": code, "urls": n} for state, code, n in views.fetch(SQL["reasons"])
             ],
-            **dict(zip(("pages", "links", "requests", "sites"), views.fetch(SQL["counts"])[0], strict=True)),
+            **dict(zip(_COUNTS, views.fetch(SQL["counts"])[0], strict=True)),
             "buckets_with_work": sum(state.ready_at is not None or bool(state.offers) for state in buckets.values()),
             "lost_tasks": sum(state.lost is not None for state in buckets.values()),
             "next_at": begins_at(buckets),
@@ -65,7 +66,7 @@ def render_status(read: dict[str, Any], now: float, console: PrintableConsole) -
         ("Dataset", f"{read['dataset']}: {many(read['rounds'], 'round')} over {many(read['buckets'], 'bucket')}"),
         ("URLs", states or f"{many(read['seeds'], 'seed')}; the URLs that a round finds are counted when it has ended"),
         ("Pages", f"{read['pages']:,}, with {many(read['links'], 'link')}"),
-        ("Requests", f"{read['requests']:,} to {many(read['sites'], 'site')}"),
+        ("Requests", f"{read['requests']:,} to {many(read['asked_sites'], 'site')}"),
     ]
     if read["round_under_way"] is not None:
         progress = read["progress"]

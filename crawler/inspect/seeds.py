@@ -122,13 +122,15 @@ class Seed(NamedTuple):
     def remedy(self) -> tuple[str, tuple[str, ...]] | None:
         """The command that mends it, or that shows more, with the URLs; ``None`` if it needs no person.
 
-        A seed that is still tried is requested again without a command, so a person alone knows another URL.
+        A seed that is still tried is requested again without a command. What a skipped line meant, a person knows.
         """
         command, urls = self.outcome.command, self.replacements
         if not self.needs_person or command is None:
             return None
-        if command is QUEUE and not urls and (self.reason_code is None or self.robots_problem is not None):
+        if self.reason_code is None and not urls:
             return command, _OF_PERSON
+        if command is QUEUE and not urls and self.robots_problem is not None:
+            command = WHY
         if command is BLOCK:
             return command, (split(self.leads_to or self.url).site,)
         again = self.url if command is QUEUE else self.leads_to or self.url
@@ -230,7 +232,10 @@ class Ledger(NamedTuple):
         return said
 
     def by_command(self, seeds: Iterable[Seed]) -> Iterator[tuple[list[Seed], list[str]]]:
-        """``seeds`` with the same replacement, and its command; at last the others, which share commands."""
+        """``seeds`` with the same replacement, and its command; at last the others, which share commands.
+
+        ``crawler why`` takes one URL: its command is that of the first seed.
+        """
         groups: dict[tuple[str, ...], list[Seed]] = {}
         for seed in seeds:
             groups.setdefault(seed.replacements, []).append(seed)
@@ -243,7 +248,7 @@ class Ledger(NamedTuple):
         commands = [
             self._command(command, batch)
             for (command, _), found in urls.items()
-            for batch in ([["SEED"]] if command == WHY and len(found) > 1 else _batches(list(dict.fromkeys(found))))
+            for batch in ([found[:1]] if command == WHY else _batches(list(dict.fromkeys(found))))
         ]
         yield others, commands
 

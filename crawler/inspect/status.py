@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _SITES_SHOWN = 20
+_SITE_PART = 0.4  # of the width of the terminal
 _WORKERS_SHOWN = 50
 _NUMBERS_SHOWN = 5
 #: Claims in vain are shown from this number and this part of the requests on: fewer cost less than a tenth of the time.
@@ -225,7 +226,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             console.print(Text(f"{many(len(workers), 'worker')} ended ({_listed(workers)}): {reason}"))
     if status.sites:
         console.print()
-        console.print(_sites_table(status))
+        console.print(_sites_table(status, console.width))
     if status.more_sites:
         console.print(f"… and {many(status.more_sites, 'more site')} (view `sites`)", style="dim")
 
@@ -316,7 +317,8 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
     return f"for {duration(left_s)} more" if left_s > 0 else "expired: other workers take over its sites"
 
 
-def _sites_table(status: Status) -> Table:
+def _sites_table(status: Status, width: int) -> Table:
+    """The largest sites. A name is copied, so it is folded only if it takes more than its part of the terminal."""
     nexts = [_next(row, status) for row in status.sites]
     last: dict[str, Align] = {"next": "fold"} if any(nexts) else {}  # sites need the room
     columns: dict[str, Align] = {
@@ -324,16 +326,19 @@ def _sites_table(status: Status) -> Table:
     }  # fmt: skip
     rows = [
         (
-            row["site"],
+            Text(row["site"], no_wrap=False),
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
-            row["robots_status"] or "not requested",
+            row["robots_status"] or "not asked",
             duration(row["delay_s"]),
             *([then] if last else []),
         )
         for row, then in zip(status.sites, nexts, strict=True)
     ]
-    return table(columns, rows)
+    made = table(columns, rows)
+    if last:
+        made.columns[0].no_wrap, made.columns[0].max_width = True, int(width * _SITE_PART)
+    return made
 
 
 def _next(row: Mapping[str, Any], status: Status) -> str:
@@ -345,9 +350,11 @@ def _next(row: Mapping[str, Any], status: Status) -> str:
         return ""
     if status.standing.paused_since is not None:
         return "paused"
-    again = "now" if row["next_at"] <= now else f"{brief_time(row['next_at'], now)}, {row['waits_for']}".rstrip(", ")
+    again = "now" if row["next_at"] <= now else brief_time(row["next_at"], now)
     if row["robots_action"] == RobotsAction.DEFER:  # whatever the limits are, nothing else is requested before
-        return again if row["next_at"] > now else "robots.txt, now"
+        return f"robots.txt, {again}"  # the reason stands under Waiting
     if status.frame is not None and row["at_limit"]:
         return "held back"
-    return "crawl at its limit" if status.crawl_at_limit else "at its limit" if row["at_limit"] else again
+    if status.crawl_at_limit or row["at_limit"]:
+        return "crawl at its limit" if status.crawl_at_limit else "at its limit"
+    return again if row["next_at"] <= now else f"{again}, {row['waits_for']}".rstrip(", ")

@@ -73,7 +73,8 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
             )
         else:
             say(f"{end.message(terminal_name)}: {many(pages, 'page')} in {many(len(driver.manifests), 'round')}")
-            say(", ".join(f"{n:,} {state}" for state, n in states.most_common()))
+            counted = ", ".join(f"{n:,} {state}" for state, n in states.most_common())
+            say(f"{counted or 'no URL is left'}; `crawler status{db_argument(location)}` counts the excluded URLs, too")
         if end.code is EndCode.SIGNAL:
             return STOPPED
         if pages:

@@ -140,7 +140,7 @@ def _round_of(dataset: Dataset, which: str) -> list[Row]:
             raise RuntimeError(f"round {last.round} has lost {len(last.lost)} tasks, and done {len(last.parts)}")
     took_s, place = time.monotonic() - began_at, Path(dataset.objects.location)
     written = [last.buckets[bucket] for each in made for bucket in each.parts]
-    known, stores = sum(sum(state.states.values()) for state in written), len(written)
+    known, stores = sum(rows["urls"] for each in made for rows in each.parts.values()), len(written)
     still_s = sum(
         (folder := place / f"rounds/{each.round:06}").joinpath("manifest.json").stat().st_mtime
         - each.ended_at

@@ -158,10 +158,19 @@ def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
 
 def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
     seeds, data = linked_web(3, loopback, hosts=4), tmp_path / "data"
-    assert here("rounds", data, "--config", config, *seeds).code == 0
+    for site in loopback.sites.values():
+        for path, page in site.items():
+            if path != "/robots.txt":
+                site[path] = replace(page, body=page.octets + b"<a href='http://out.test/'>out</a>")
+    config.write_text(config.read_text().replace("[scope]", '[scope]\nexclude = ["^http://out"]'))
+    crawled = here("rounds", data, "--config", config, *seeds, "--json")
+    assert crawled.code == 0, crawled
     status = json.loads(here("status", "--db", data, "--json").out)
     assert (status["states"].get("queued"), status["buckets_with_work"], status["next_at"]) == (None, 0, None)
+    assert json.loads(crawled.out)["states"] | {"excluded": status["states"]["excluded"]} == status["states"]
+    assert "excluded" not in json.loads(crawled.out)["states"], "several buckets may exclude the same URL"
     assert status["requests"] == len(loopback.log)
+    assert (status["sites"], status["asked_sites"]) == (5, 4), "a site that is left out was never asked"
     assert f"{status['pages']:,}, with" in here("status", "--db", data).out
     known = json.loads(here("why", seeds[0], "--db", data, "--json").out)
     assert (known["state"], known["seed"], known["robots"]["allowed"]) == ("fetched", True, True)

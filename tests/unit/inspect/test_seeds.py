@@ -26,7 +26,7 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
     ("one", "remedy"),
     [
         (seed(Outcome.NO_SUCH_HOST), "control queue http://a.test/x"),
-        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "control queue URL"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "why http://a.test/x"),
         (seed(Outcome.NO_SUCH_HOST, robots_problem="x", meant=("http://b.test/x",)), "control queue http://b.test/x"),
         (seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",), is_mended=True), None),
         (seed(Outcome.LEFT_SCOPE, leads_to="http://b.test/?a=1&b"), "control queue 'http://b.test/?a=1&b'"),
@@ -204,7 +204,7 @@ def test_seeds_with_the_same_remedy_share_a_command() -> None:
     assert commands == [
         f"crawler control queue {' '.join(urls[:20])} --db c.db",
         f"crawler control queue {' '.join(urls[20:])} --db c.db",
-        "crawler control queue URL --db c.db",
+        "crawler why http://a.test/x --db c.db",
     ]
 
 

@@ -20,17 +20,20 @@ ROW = {"site": SITE, "fetched": 5194, "robots_status": "200", "delay_s": 2.0, "a
 ROW |= {"robots_action": "parse", "waits_for": "robots.txt: 503"}
 
 
-@pytest.mark.parametrize(("queued", "headings"), [(0, "robots  pause"), (12, "robots  pause  next")])
-def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str) -> None:
-    status: Any = SimpleNamespace(
-        at=NOW, sites=[ROW | {"queued": queued}], standing=Standing(), frame=None, crawl_at_limit=False
-    )
+@pytest.mark.parametrize(
+    ("site", "queued", "headings"),
+    [(SITE, 0, "robots       pause"), ("http://mini-01.test:8080", 12, "robots       pause  next")],
+)
+def test_a_sites_name_has_the_room_that_others_leave(site: str, queued: int, headings: str) -> None:
+    row = ROW | {"site": site, "queued": queued, "next_at": NOW + 60, "waits_for": "rest after walls or refusals"}
+    row["robots_status"] = "dns_no_name"
+    status: Any = SimpleNamespace(at=NOW, sites=[row], standing=Standing(), frame=None, crawl_at_limit=False)
     console = Console(width=80, highlight=False)
     with console.capture() as shown:
-        console.print(_sites_table(status))
+        console.print(_sites_table(status, console.width))
     head, *rows = (line.rstrip() for line in shown.get().splitlines())
     assert head.endswith(headings)
-    assert [row.split()[0] for row in rows] == [SITE]
+    assert rows[0].split()[0] == site
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str)
         ({}, False, "now"),
         ({"at_limit": 1}, False, "at its limit"),
         ({"at_limit": 1}, True, "crawl at its limit"),
-        ({"at_limit": 1, "robots_action": "defer", "next_at": NOW + 60}, True, "08:01:00Z, robots.txt: 503"),
+        ({"at_limit": 1, "robots_action": "defer", "next_at": NOW + 60}, True, "robots.txt, 08:01:00Z"),
         ({"robots_action": "defer"}, False, "robots.txt, now"),
         ({"next_at": NOW + 60, "waits_for": ""}, False, "08:01:00Z"),
     ],

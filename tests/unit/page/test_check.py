@@ -138,6 +138,9 @@ def test_an_owner_learns_from_one_command_what_a_page_its_headers_and_site_files
     assert (answer["index"], answer["follow"], answer["archive"], answer["wall"]) == (True, False, False, None)
     assert set(asked("/private/1", "robots.txt")["uses"].values()) == {"not requested: line 2, Disallow: /private/"}
     assert asked("/a")["uses"]["search"] == "allowed"
+    (tmp_path / "page").write_bytes(b"<meta name=robots content=noindex><meta name=tdm-reservation content=1>")
+    not_kept, tdm = "not kept: the page says noindex", "refused: META tdm-reservation: 1"
+    assert [*asked("/a")["uses"].values()] == [not_kept, tdm, tdm, not_kept, tdm], "search and archive have no copy"
     (tmp_path / "page").write_bytes(b"HTTP/1.1 403 Forbidden\ncf-mitigated: challenge\n\n")
     assert asked("/a")["wall"] == "Cloudflare (cf-mitigated: challenge)"
     assert "licence (.xml)" in here("page", "check", "--url", "https://a.example/", *[tmp_path / "page"] * 2).err
