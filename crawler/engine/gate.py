@@ -384,14 +384,19 @@ class Gate:
                     assert_never(reply)
 
     async def _wait_for_orders_or_lease(self, ticket: Ticket, now: float) -> None:
-        """The request waits without a slot, also if it has one by now: the next may start a pause after it is sent."""
-        self.bench.put_back(ticket, now)
-        self._wake(now)
+        """Wait until requests may be sent. A slot that was granted before is given back then, as time has passed.
+
+        So the requests that are sent now are the pauses apart that their address and domain demand. Meanwhile the slot
+        is of no use to others, which would all wait here and lose their turns.
+        """
         if now > self._orders_known_until:
             self._orders_read.clear()
             await self.wait_while_open(self._orders_read.wait())
         else:
             await self.wait_while_open(self._lease.renewed())
+        now = self._clock.now()
+        self.bench.put_back(ticket, now)
+        self._wake(now)
 
     async def _wait(self, ticket: Ticket, until: float) -> None:
         if until < math.inf:
