@@ -399,8 +399,8 @@ class EndCode(Code):
     MAX_PAGES = "max_pages", "{limits.max_pages} reached ({})", "the limit of pages is reached"
     MAX_PAGES_NO_REVISIT_DUE = (
         "max_pages_no_revisit_due",
-        "{limits.max_pages} reached ({}; no revisit is due)",
-        "the limit of pages is reached, and no revisit is due",
+        "no revisit is due, and {limits.max_pages} is reached ({})",
+        "no revisit is due, and the limit of pages is reached",
     )
     MAX_PAGES_PER_SITE = (
         "max_pages_per_site",

@@ -207,9 +207,9 @@ class OpenCrawl:
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         """The rows of an SQL query on the views of the store (``pages``, ``links``, ``urls`` …).
 
-        The statement is a ``SELECT``, and does nothing but read. Raises :class:`~crawler.errors.UsageError` for one
-        that reads tables or calls functions that act (docs/store.md), and :class:`~crawler.errors.StatementError` for
-        one that the database rejects.
+        The statement is a ``SELECT``, and does nothing but read. Raises :class:`~crawler.errors.UsageError` for another
+        statement, and for one that reads tables or calls functions that act (docs/store.md). Raises
+        :class:`~crawler.errors.StatementError` for one that the database rejects.
         """
         async with self._store() as store:
             return await store.query(UserSql(sql), parameters)

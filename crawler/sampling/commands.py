@@ -14,9 +14,11 @@ from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
 from crawler.cli.on_store import on_rows, on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
+from crawler.cli.output import tell
 from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
+from crawler.formatting import many
 from crawler.frontier.sample_design import Method
 from crawler.sampling import draw_seeds, load, require_drawable
 from crawler.sampling.design_file import design_of
@@ -94,6 +96,8 @@ def sample(
     with AtomicFiles() as files:
         for out, content in made:
             files.open(out).file.write(content)
+    for out in outs:
+        tell(f"{out}: {many(len(survey.figures), 'estimate')}")
     show(as_json, survey.as_json, lambda: load("rendering").render(survey, console))
 
 

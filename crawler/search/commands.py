@@ -87,8 +87,8 @@ class _SearchCommand(click.Command):
         except click.NoSuchOption as error:
             text = error.format_message().rstrip(".")
             raise click.UsageError(
-                f"{text}. Words to leave out come after `--` (search word -- -other), or in quotes with other words "
-                "(search 'word -other').",
+                f"{text}. Words that begin with a hyphen come after `--`: `search -- --word` finds one, and "
+                "`search word -- -other` or `search 'word -other'` leaves one out.",
                 ctx,
             ) from None
 

@@ -201,7 +201,8 @@ async def test_a_sample_from_python(web: LoopbackWeb, tmp_path: Path) -> None:
 def test_the_estimates_are_published_as_a_figure_and_a_table(everything: Sampled, tmp_path: Path) -> None:
     figure, table = tmp_path / "estimates.svg", tmp_path / "estimates.csv"
     only = ("--only", "links per", "--only", "answer 404 (URLs")
-    assert everything.ask("sample", "--out", figure, "--out", table, *only).code == 0
+    written = everything.ask("sample", "--out", figure, "--out", table, *only)
+    assert (written.code, written.err) == (0, f"crawler: {figure}: 2 estimates\ncrawler: {table}: 2 estimates\n")
     assert b"links per page" in figure.read_bytes()
     rows = [line.partition(",")[0] for line in table.read_text().splitlines()]
     assert rows == ["quantity", "answer 404", "links per page", "total: answer 404", "total: links"]

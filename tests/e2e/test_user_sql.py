@@ -11,9 +11,11 @@ import crawler
 from crawler.store.sqlite.store import SqliteStore
 from tests.postgres import Cluster
 
+OF_VIEWS = ["DELETE FROM pages", "/* ; */ update urls SET state = 'failed'", "-- SELECT\nREPLACE INTO seeds VALUES (1)"]
 #: {file} stands for the path of a file that must not be made, {read} for one that must not be read.
 ON_BOTH = [
     "DELETE FROM url",
+    *OF_VIEWS,
     "INSERT INTO seed VALUES (1)",
     "CREATE TABLE mine (x INTEGER)",
     "CREATE TEMP TABLE mine (x INTEGER)",
@@ -137,6 +139,8 @@ async def test_an_attack_is_refused(
             with pytest.raises((crawler.UsageError, crawler.StatementError)) as refused:
                 print(statement, await crawl.query(statement.format(**files) if "{" in statement else statement))
             assert "a secret" not in str(refused.value)
+            if statement in OF_VIEWS:
+                assert "a query only reads the store; begin it with SELECT" in str(refused.value)
             assert await crawl.query("SELECT count(*) AS n FROM pages") == [{"n": 0}], statement
             assert not files["file"].exists(), statement
 

@@ -370,7 +370,7 @@ def test_page_limits_do_not_count_revisits(db_path: Path) -> None:
         return ended, len(web.log) - before, await rows(db_path, "SELECT count(*) FROM pages")
 
     ended, requests, pages = run_virtual(main)
-    assert ended == ["limits.max_pages reached (4; no revisit is due)"] * 2
+    assert ended == ["no revisit is due, and limits.max_pages is reached (4)"] * 2
     assert (requests, pages) == (4, [(4,)])
 
 

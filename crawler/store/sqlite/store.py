@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import aiosqlite
 
-from crawler.errors import StoreError
+from crawler.errors import StoreError, UsageError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.named_rows import Parameters
@@ -34,7 +34,8 @@ from crawler.store.sqlite.connection import (
     write_errors,
 )
 from crawler.store.sqlite.on_thread import OnThread
-from crawler.store.statements import Queries
+from crawler.store.sqlite.read_only import BEGINS_AS_QUERY
+from crawler.store.statements import ONLY_READS, Queries, UserSql
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -131,6 +132,8 @@ class SqliteStore(Store):
     # --- queries ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+        if isinstance(sql, UserSql) and BEGINS_AS_QUERY.match(sql) is None:
+            raise UsageError(f"{self.name}: {ONLY_READS}")
         async with read_errors(self._path):
             cursor = await self._db.execute(sql, cast(Any, parameters))
             names = [column[0] for column in cursor.description or ()]
