@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -112,6 +113,31 @@ def check_strict(case: tuple[str, str, str]) -> None:
     assert (strict.crawl_delay_s or 0) >= asked_s
     assert (strict.crawl_delay_s or 0) == asked_s or headless
     assert draft.main_site is None or strict.main_site is not None
+
+
+MEANT_AGENTS = st.sampled_from(["*", '"*"', "**", "*, fig", "fig *.*", "fig"]).map("User-agent: {}".format)
+MEANT_RULES = st.tuples(
+    st.sampled_from(["Allow", "Disallow", "Disalow"]),
+    st.sampled_from(["/a", "a", "/b,/a", '"/a"', "a // b", "/*host:"]),
+).map(": ".join)
+MEANT_FILES = st.lists(
+    st.tuples(MEANT_AGENTS, st.lists(MEANT_RULES, min_size=1, max_size=4), st.sampled_from(["\n", " ", r"\n"])),
+    min_size=1,
+    max_size=2,
+).map(lambda records: "\n\n".join(end.join([agent, *rules]) for agent, rules, end in records))
+
+
+def check_meant(case: tuple[str, str, str]) -> None:
+    """What strict reads from lost line breaks, lists and names of all robots opens nothing that it closes without."""
+    file, path, token = case
+    with (
+        mock.patch("crawler.robots.text._parts", return_value=[]),
+        mock.patch("crawler.robots.meant._meant_agents", side_effect=lambda value: [value]),
+        mock.patch("crawler.robots.meant._meant_list", side_effect=str),
+    ):
+        without = rules(file, token, Reading.STRICT)
+    found = rules(file, token, Reading.STRICT)
+    assert without.verdict(path).allowed or not found.verdict(path).allowed
 
 
 # --- the same file read by Protego -----------------------------------------------------------------
@@ -338,6 +364,7 @@ CASES = st.fixed_dictionaries(
 
 TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "strict": (st.tuples(FILES, URL_PATHS, TOKENS), check_strict),
+    "meant": (st.tuples(MEANT_FILES, st.just("/a"), st.just("fig")), check_meant),
     "protego": (protego_cases(allows=True), check_protego),
     "protego-disallow": (protego_cases(allows=False), check_protego),
     "bytes": (

@@ -235,7 +235,7 @@ def main(command: click.Command = cli, name: str = "crawler") -> NoReturn:
 
 
 def _open_standard_streams() -> None:
-    """Lead standard streams that are closed to nowhere. A file that the command opens would else take their numbers.
+    """Open closed standard streams on the null device. A file that the command opens would else take their numbers.
 
     ``sys.stdin`` stays ``None`` then: a command that is to read from it says so.
     """

@@ -216,8 +216,8 @@ CREATE TABLE runs (run_id BIGINT, started_at DOUBLE, finished_at DOUBLE, ended_c
 
 -- name: add_run
 -- A round.
-INSERT INTO runs VALUES ($run_id, $started_at, $finished_at, 'round_over', 'the round is over', $crawler_version,
-  $settings, NULL, NULL)
+INSERT INTO runs VALUES ($run_id, $started_at, $finished_at, $ended_code, $ended_by, $crawler_version, $settings,
+  NULL, NULL)
 
 -- name: counts
 SELECT (SELECT count(*) FROM pages) AS pages, (SELECT count(*) FROM links) AS links,

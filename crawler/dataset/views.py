@@ -17,6 +17,7 @@ from crawler.dataset.tables import SQL, columns_of
 from crawler.errors import StatementError, require
 from crawler.frontier.buckets import bucket_of
 from crawler.model import State
+from crawler.reasons import EndCode, RunEnd
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.bodies import decompress
@@ -115,10 +116,11 @@ class Views:
     def _make_runs(self) -> None:
         """The rounds, as the view of runs."""
         self._db.execute(SQL["make_runs"])
-        settings = json.dumps(self.dataset.head.settings)
+        end, settings = RunEnd(EndCode.ROUND_OVER), json.dumps(self.dataset.head.settings)
+        of_each = {"ended_code": end.code.value, "ended_by": end.sentence, "settings": settings}
         for each in self.manifests:
             terms = {"run_id": each.round, "started_at": each.begun_at, "finished_at": each.ended_at}
-            self._db.execute(SQL["add_run"], terms | {"crawler_version": each.crawler_version, "settings": settings})
+            self._db.execute(SQL["add_run"], of_each | terms | {"crawler_version": each.crawler_version})
 
     def _confine(self) -> None:
         """Let statements of the user read nothing but the dataset."""

@@ -94,16 +94,18 @@ class BodyMemory:
 
     def _serve(self, is_proven: bool) -> None:
         """Let the bodies of one of the two kinds have the memory that is free."""
-        bodies, held = self._of(is_proven), Counter[str]()  # octets, by domain
+        bodies, held, total = self._of(is_proven), Counter[str](), 0  # octets, by domain and in all
         for body in bodies:
             if body.granted.done() and not body.granted.cancelled():
                 held[body.domain] += body.octets
+                total += body.octets
         for body in bodies:
             its_domain = held[body.domain]
             is_full = its_domain and its_domain + body.octets > self._most // 4
             if is_full or body.granted.done():
                 continue
-            if held.total() and held.total() + body.octets > self._most:
+            if total and total + body.octets > self._most:
                 return
             held[body.domain] += body.octets
+            total += body.octets
             body.granted.set_result(None)

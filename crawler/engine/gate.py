@@ -363,12 +363,8 @@ class Gate:
         book = self._book if self._book is not None and self._book.is_limited(ticket.host) else None
         while True:
             now = self._clock.now()
-            if now > self._orders_known_until:
-                self._orders_read.clear()
-                await self.wait_while_open(self._orders_read.wait())
-                continue
-            if not self._lease.covers_request():
-                await self.wait_while_open(self._lease.renewed())
+            if now > self._orders_known_until or not self._lease.covers_request():
+                await self._wait_for_orders_or_lease(ticket, now)
                 continue
             address = "" if book is None else book.cached(ticket.host)
             reply = self.bench.ask(ticket, now, address)
@@ -386,6 +382,21 @@ class Gate:
                     raise GivenBack(why)
                 case _:
                     assert_never(reply)
+
+    async def _wait_for_orders_or_lease(self, ticket: Ticket, now: float) -> None:
+        """Wait until requests may be sent. A slot that was granted before is given back then, as time has passed.
+
+        So the requests that are sent now are the pauses apart that their address and domain demand. Meanwhile the slot
+        is of no use to others, which would all wait here and lose their turns.
+        """
+        if now > self._orders_known_until:
+            self._orders_read.clear()
+            await self.wait_while_open(self._orders_read.wait())
+        else:
+            await self.wait_while_open(self._lease.renewed())
+        now = self._clock.now()
+        self.bench.put_back(ticket, now)
+        self._wake(now)
 
     async def _wait(self, ticket: Ticket, until: float) -> None:
         if until < math.inf:

@@ -77,12 +77,12 @@ class OperatorListener:
     # --- the tasks ----------------------------------------------------------------------------
 
     async def _keep_listening(self) -> None:
-        clock, took_s = self._context.clock, 0.0
+        loop, took_s = asyncio.get_running_loop(), 0.0  # the clock may step back when it follows that of the database
         while True:
-            await clock.sleep(max(0.0, _POLL_EVERY_S - took_s))
-            began_at = clock.now()
+            await self._context.clock.sleep(max(0.0, _POLL_EVERY_S - took_s))
+            began_at = loop.time()
             await self._listen()
-            took_s = clock.now() - began_at
+            took_s = loop.time() - began_at
 
     async def _keep_noting(self) -> None:
         while True:

@@ -55,6 +55,11 @@ class PageQuestion(Question[PageFacts], frozen=True, tag=True):
         body, is_one_gzip = decoded
         return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body), is_one_gzip=is_one_gzip)
 
+    @classmethod
+    def answers(cls) -> Any:
+        """See :class:`Question`."""
+        return PageFacts
+
     @property
     def about(self) -> dict[str, Any]:
         """What the readers of any document need to know of it."""

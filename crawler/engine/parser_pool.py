@@ -205,7 +205,7 @@ class ParserPool:
             domain=registered_domain(host_of(question.url)),
             octets=len(question.body),
             is_alone=is_alone,
-            says_nothing=not question.judges_domain,
+            judges_domain=question.judges_domain,
             question=question,
             answer=asyncio.get_running_loop().create_future(),
         )

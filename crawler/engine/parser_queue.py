@@ -66,7 +66,7 @@ class Document:
     domain: str
     octets: int
     is_alone: bool = False  # it is read apart in any case
-    says_nothing: bool = False  # about the other documents of its domain
+    judges_domain: bool = True  # the time of its reading says something about the other documents of its domain
     kind: Kind = Kind.UNKNOWN
     room: Kind = Kind.UNKNOWN  # the kind whose part of the room it takes: of proven domains, large ones read apart too
     state: State = State.WAITING
@@ -219,7 +219,7 @@ class ParserQueue(Generic[D]):
         self._documents.add(document.room, -1)
         if took_s is not None:
             self._charge(document.kind, took_s - document.expected_s)
-        if is_fast is not None and not document.says_nothing:
+        if is_fast is not None and document.judges_domain:
             self._learn(domain, is_fast=is_fast)
 
     def first(self, *, apart: bool) -> D | None:

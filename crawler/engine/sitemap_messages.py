@@ -6,6 +6,7 @@ The crawler itself decompresses no sitemap: a few kilobytes of gzip may hold 50 
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
@@ -69,6 +70,11 @@ class SitemapQuestion(Question[SitemapFacts], frozen=True, tag=True):
     def unread(self, why: str) -> SitemapFacts:
         """The facts of a sitemap without entries. The digest is that of the body as received."""
         return SitemapFacts(Sitemap(SitemapKind.UNKNOWN, notes=(f"not read: {why}",)), sha256(self.body).digest())
+
+    @classmethod
+    def answers(cls) -> Any:
+        """See :class:`Question`."""
+        return SitemapFacts
 
 
 def question_about_sitemap(document: Fetched) -> SitemapQuestion:

@@ -44,6 +44,11 @@ class TextQuestion(_TextQuestion[MainText], frozen=True, tag=True):
 
         return main_text(self.body, self.charset, self.content_type)
 
+    @classmethod
+    def answers(cls) -> Any:
+        """See :class:`Question`."""
+        return MainText
+
 
 class ContentQuestion(_TextQuestion[Content | None], frozen=True, tag=True):
     """A stored document whose content is to be read."""
@@ -53,6 +58,11 @@ class ContentQuestion(_TextQuestion[Content | None], frozen=True, tag=True):
         from crawler.page.content import content_of  # as above
 
         return content_of(self.body, self.charset, self.content_type)
+
+    @classmethod
+    def answers(cls) -> Any:
+        """See :class:`Question`."""
+        return Content | None
 
 
 @cache

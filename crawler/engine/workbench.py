@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, IntEnum, auto
 from functools import lru_cache
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import count, islice
 from typing import NamedTuple, TypeVar
@@ -37,6 +37,7 @@ _MOST_WAITING = 16  # requests of one domain
 #: This many of the domains that wait for room are looked at whenever an answer has been read, and this often: room may
 #: also come without one.
 _LOOKED_AT_ONCE, _LOOK_AGAIN_S = 4, 0.02
+_FEW_OUTDATED = 64  # entries of domains in heaps, beside twice as many as requests wait: they may stay
 
 #: A domain is slow if a request has held a slot for longer than this: for ``_SLOW_FOR`` times that request's duration.
 _SLOW_AFTER_S = 5.0
@@ -282,7 +283,7 @@ class _Domain(_Limiter, eq=False):
     charged_until: float = 0.0  # no request before: answers took much of the event loop; in seconds since the epoch
     held: int = 0  # slots
     turn: int = 0  # while it waits: domains with lower numbers are served first
-    ready_at: tuple[int, int] | None = None  # its heap in Shares, by kind and number of requests in flight
+    ready: _Ready | None = None  # its entry in Shares, if it may be served as far as is known
     by_address: dict[Address | None, deque[Ticket]] = msgspec.field(default_factory=dict)  # in the order of their turns
 
     def is_idle(self, now: float) -> bool:
@@ -295,6 +296,15 @@ class _Domain(_Limiter, eq=False):
         return _Kind.PROVEN if self.quick >= _PROVEN_BY else _Kind.QUICK
 
 
+class _Ready(NamedTuple):
+    """The entry of a domain in a heap of :class:`Shares`. It is outdated if it is not the domain's ``ready``."""
+
+    turn: int
+    number: int  # no two entries have the same
+    heap: tuple[int, int]  # the kind of the domain, and its number of requests in flight
+    domain: _Domain
+
+
 class Shares:
     """A number of slots, shared by registered domain. A slot is acquired together with a place at an address.
 
@@ -302,6 +312,9 @@ class Shares:
     domains may be served as far as is known: a heap by turn for each kind and number of requests in flight, because
     these say how many slots must be free. Those *without room* for another answer are looked at when one has been read.
     All others wait for an address, or between two starts: the release of a place, or a timer, makes them ready.
+
+    A domain that moves to another heap leaves an outdated entry behind. A heap whose domains hold too many slots is not
+    read, so the outdated entries of all heaps are dropped when most entries are outdated: O(1) an event on average.
     """
 
     def __init__(self, slots: int, pause_s: float = 0.0, has_room: Callable[[str], bool] = lambda domain: True) -> None:
@@ -311,7 +324,8 @@ class Shares:
         self._pause_s = pause_s / max(1, slots // (_FREE_PER_HELD + 1))
         self._has_room = has_room
         self._domains: dict[str, _Domain] = {}  # those of late
-        self._ready: dict[tuple[int, int], list[tuple[int, int, _Domain]]] = {}
+        self._ready: dict[tuple[int, int], list[_Ready]] = {}
+        self._entries = 0  # in these heaps
         self._without_room: dict[_Domain, None] = {}  # the one that has waited longest is first
         self._look_at = math.inf  # when these are looked at next
         self._timers: list[tuple[float, int, _Limiter]] = []
@@ -320,12 +334,17 @@ class Shares:
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
     def acquire(self, ticket: Ticket, now: float) -> bool:
-        """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
+        """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did.
+
+        Those that wait come first, also if their domain has just ceased to be slow, or waits for room until it is
+        looked at again.
+        """
         domain, address = self.domain(ticket.domain, now), ticket.address
+        self.serve(now)
         is_behind = address is not None and address.is_behind_bookings(ticket, now)
         if is_behind or not self._has_share(domain) or not self._may_acquire(ticket, now):
             return False
-        if not self._has_room(ticket.domain):
+        if domain in self._without_room or not self._has_room(ticket.domain):
             return False
         self._grant(domain, ticket, now)
         return True
@@ -368,7 +387,7 @@ class Shares:
         ticket.waits_in = None
         self._waiting -= 1
         if not domain.by_address:
-            domain.ready_at = None
+            domain.ready = None
             self._without_room.pop(domain, None)
 
     def release(self, ticket: Ticket, now: float) -> None:
@@ -526,10 +545,22 @@ class Shares:
         """The domain may be served, as far as is known. One without room waits on until it is looked at."""
         if not domain.by_address or domain in self._without_room:
             return
-        known, place = domain.ready_at, (domain.kind, domain.in_flight)
-        if known is None or known[0] != domain.kind or known[1] > domain.in_flight:
-            domain.ready_at = place
-            heappush(self._ready.setdefault(place, []), (domain.turn, next(self._numbers), domain))
+        known, heap = domain.ready, (domain.kind, domain.in_flight)
+        if known is None or known.heap[0] != domain.kind or known.heap[1] > domain.in_flight:
+            domain.ready = _Ready(domain.turn, next(self._numbers), heap, domain)
+            heappush(self._ready.setdefault(heap, []), domain.ready)
+            self._entries += 1
+            if self._entries > _FEW_OUTDATED + 2 * self._waiting:
+                self._drop_outdated()
+
+    def _drop_outdated(self) -> None:
+        """Keep one entry for each domain that is ready."""
+        for key, heap in list(self._ready.items()):
+            heap[:] = [entry for entry in heap if entry.domain.ready is entry]
+            heapify(heap)
+            if not heap:
+                del self._ready[key]
+        self._entries = sum(map(len, self._ready.values()))
 
     def _look_for_room(self, now: float) -> None:
         """Consider a few of the domains without room, those first that have waited longest.
@@ -549,17 +580,19 @@ class Shares:
     def _next_domain(self) -> _Domain | None:
         """Remove the domain whose turn is first, of those that may be served as far as is known."""
         open_kinds, share = self._open_kinds, self._share
-        first: list[tuple[int, int, _Domain]] | None = None
-        for place, heap in self._ready.items():
-            if place[0] < open_kinds and place[1] < share:
-                while heap and not _is_current(heap[0], place):
+        first: list[_Ready] | None = None
+        for (kind, in_flight), heap in self._ready.items():
+            if kind < open_kinds and in_flight < share:
+                while heap and heap[0].domain.ready is not heap[0]:
                     heappop(heap)
+                    self._entries -= 1
                 if heap and (first is None or heap[0] < first[0]):
                     first = heap
         if first is None:
             return None
-        domain = heappop(first)[2]
-        domain.ready_at = None
+        domain = heappop(first).domain
+        self._entries -= 1
+        domain.ready = None
         return domain
 
     def _wake_when_over(self, limiter: _Limiter | None, now: float) -> None:
@@ -571,11 +604,6 @@ class Shares:
 
 def _limiters(domain: _Domain, address: Address | None) -> Iterable[_Limiter]:
     return (domain,) if address is None else (domain, address)
-
-
-def _is_current(entry: tuple[int, int, _Domain], place: tuple[int, int]) -> bool:
-    turn, _, domain = entry
-    return domain.ready_at == place and domain.turn == turn
 
 
 L = TypeVar("L", bound=_Limiter | None)
@@ -722,7 +750,6 @@ class Workbench:
 
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
-        shares.serve(now)
         if shares.acquire(ticket, now):
             return granted
         if (full := shares.full(ticket, now)) is not None:
@@ -958,8 +985,7 @@ class Workbench:
         name = network_of(text)
         if name not in self._addresses:
             _forget_some(self._addresses, now)
-            workers = self._settings.workers
-            limit, pause_s = max(1, self._settings.per_address // workers), self._settings.delay_s * workers
+            limit, pause_s = self._settings.per_address, self._settings.delay_s * self._settings.workers
             self._addresses[name] = None if is_exempt(name, self._exempt) else Address(name, pause_s, limit=limit)
         address = self._addresses[name]
         if address is not None and len(address.groups) <= UNPACED_GROUPS:

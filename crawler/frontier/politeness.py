@@ -48,7 +48,7 @@ class PolitenessSettings:
         "A server under load gets more time in this way.",
     )
     slow_cap_s: float = 30.0  # the longest pause that slow answers lead to
-    workers: int = 1  # the processes that share the limits of an address
+    workers: int = 1  # the processes that share the starts of requests to an address, each with its own per_address
     crawl_delay_cap_s: float | None = setting(
         "crawl_delay_cap",
         None,

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from crawler.robots.fields import ALLOW, CRAWL_DELAY, HOST, REQUEST_RATE, RULES, USER_AGENT, Names
-from crawler.robots.meant import meant_lines, unheaded
+from crawler.robots.meant import meanings, unheaded
 from crawler.robots.preferences import says_nothing
 from crawler.robots.readings import asked_delay_s
 from crawler.robots.text import STRICT_MAX_BYTES, Line, RobotsFile, parse
@@ -83,7 +83,7 @@ def _doubtful(file: RobotsFile) -> Iterator[tuple[Line, str]]:
     for line in unheaded(file.lines):
         effect = "it applies to no robot" if line.field == HOST else "only strict obeys it"
         yield line, f"it stands above every User-agent line, so {effect}"
-    for number, parts in groupby(meant_lines(file, "") or file.seen, key=attrgetter("number")):
+    for number, parts in groupby(meanings(file, "")[-1], key=attrgetter("number")):
         first, *more = parts
         line = written.get(number, first)
         if first.text and (more or number not in written or first[:3] != line[:3]):

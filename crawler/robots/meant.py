@@ -24,11 +24,16 @@ _EVERY_ROBOT = re.compile(r"\*[*./]*")
 _AROUND_NAMES = str.maketrans(dict.fromkeys("\"',;", " "))
 
 
-def meant_lines(file: RobotsFile, site: str) -> list[Line]:
-    """The lines of ``file`` with misspelt fields and paths mended; empty if no line needs it."""
-    lines = file.meant or file.seen or file.lines
-    found = [_meant(line, site) for line in lines]
-    return found if file.meant or any(new is not old for new, old in zip(found, lines, strict=True)) else []
+def meanings(file: RobotsFile, site: str) -> list[list[Line]]:
+    """The displayed lines of ``file`` with its fields and paths mended; then also its line breaks, lists and names.
+
+    The second is left out if it is the same. ``strict`` obeys both: a mended ``Allow``, or a robot that a mended line
+    leaves to another record, opens nothing that the first closes.
+    """
+    spelt = file.meant or file.seen or file.lines
+    first = [_meant(line, meant_path(line.value, site)) if line.field in RULES else line for line in spelt]
+    second = [new for line in file.split or spelt for new in _meant_lines(line, site)]
+    return [first] if first == second else [first, second]
 
 
 def unheaded(lines: Iterable[Line]) -> list[Line]:
@@ -36,22 +41,24 @@ def unheaded(lines: Iterable[Line]) -> list[Line]:
     return [line for line in takewhile(lambda line: line.field != USER_AGENT, lines) if line.field in MEMBERS]
 
 
-def _meant(line: Line, site: str) -> Line:
-    value: str | None = line.value
+def _meant_lines(line: Line, site: str) -> list[Line]:
     if line.field == USER_AGENT:
-        value = _meant_agents(line.value)
-    elif line.field in RULES:
-        value = meant_path(_meant_list(line.value), site)
+        return [_meant(line, value) for value in _meant_agents(line.value)]
+    return [_meant(line, meant_path(_meant_list(line.value), site)) if line.field in RULES else line]
+
+
+def _meant(line: Line, value: str | None) -> Line:
     if value is None or value == line.value:
         return line
     return Line(line.number, line.field, value, f"{line.shown} (read as {line.field.capitalize()}: {value})")
 
 
-def _meant_agents(value: str) -> str:
-    """``*`` if that is what the value of a ``User-agent`` line means, such as ``"*"``, ``**`` and ``*,``."""
+def _meant_agents(value: str) -> list[str]:
+    """The value of a ``User-agent`` line, and ``*`` if it means every robot: ``"*"``, ``**``, ``*, figtree``."""
     if "*" not in value or "*" in value.split():
-        return value
-    return "*" if any(map(_EVERY_ROBOT.fullmatch, value.translate(_AROUND_NAMES).split())) else value
+        return [value]
+    every = [_EVERY_ROBOT.fullmatch(name) is not None for name in value.translate(_AROUND_NAMES).split()]
+    return ["*"] if all(every) else [value, "*"] if any(every) else [value]
 
 
 def _meant_list(value: str) -> str:

@@ -15,7 +15,7 @@ from crawler.preferences.robots_tag import site_robots_tag
 from crawler.robots import records, rules
 from crawler.robots.fields import CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
-from crawler.robots.meant import meant_lines, unheaded
+from crawler.robots.meant import meanings, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import Form, draft_pattern, rfc_pattern
 from crawler.robots.preferences import NO_PREFERENCES, PreferenceRules, preference_rules
@@ -27,7 +27,8 @@ MAX_DELAY_S = 1e9
 
 _DIGITS = frozenset("0123456789")
 _SECONDS = re.compile(
-    r"[\"']?([0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[ \t]*(?:([sm])(?:ecs?|econds?|ins?|inutes?)?)?[\"';.]?", re.IGNORECASE
+    r"[\"']?([0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)[ \t]*(?:(s)(?:ecs?|econds?)?|(m)(?:ins?|inutes?)?)?[\"';.]?",
+    re.IGNORECASE,
 )
 _RATE = re.compile(r"([0-9]{1,9})[ \t]*/[ \t]*([0-9]{1,9})[ \t]*([smh]?)\b.*", re.IGNORECASE | re.DOTALL)
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -185,16 +186,18 @@ def _closed_by_meaning(file: RobotsFile, token: str, site: str) -> tuple[list[Ru
     """The rules of the lines that neither document obeys, and the members that may ask for a longer pause."""
     rule_sets: list[Rules] = []
     members: list[Line] = []
-    lines = meant_lines(file, site)
-    if lines:
-        ruling, others = records.rfc_rules(lines, token)
-        record = records.draft_record(lines, token)
-        rule_sets += _strict_rules(record, ruling)
-        members += [*record, *others]
-    above = unheaded(lines or file.seen or file.lines)
-    if above:
-        rule_sets += _strict_rules(above, [line for line in above if line.field in RULES])
-        members += above
+    written = list(file.seen or file.lines)
+    above: list[Line] = []
+    for lines in meanings(file, site):
+        if lines != written:
+            ruling, others = records.rfc_rules(lines, token)
+            record = records.draft_record(lines, token)
+            rule_sets += _strict_rules(record, ruling)
+            members += [*record, *others]
+        before, above = above, unheaded(lines)
+        if above != before:
+            rule_sets += _strict_rules(above, [line for line in above if line.field in RULES])
+            members += above
     return rule_sets, members
 
 
@@ -230,7 +233,7 @@ def asked_delay_s(line: Line) -> float | None:
     after a rate is ignored: the pause holds all day.
     """
     if line.field == CRAWL_DELAY and (seconds := _SECONDS.fullmatch(line.value)) is not None:
-        return min(float(seconds[1].replace(",", ".")) * _UNIT_S[(seconds[2] or "").lower()], MAX_DELAY_S)
+        return min(float(seconds[1].replace(",", ".")) * _UNIT_S[(seconds[2] or seconds[3] or "").lower()], MAX_DELAY_S)
     rate = _RATE.fullmatch(line.value) if line.field == REQUEST_RATE else None
     if rate is None or int(rate[1]) == 0:
         return None

@@ -37,8 +37,9 @@ MAX_LINES = 250_000
 MAX_EXTENSIONS = 1000
 
 _WHITE = " \t\x0b\x0c"
-#: A field within a line: the break before it was lost, as in ``User-agent: * Disallow: /``.
-_FIELD_WITHIN = re.compile(rf"(?:(?<=[\s*;|,])|(?<=\\[nr]))(?:{'|'.join(sorted(KNOWN_FIELDS))})[ \t]*:", re.IGNORECASE)
+#: A field within a line: the break before it was lost, as in ``User-agent: * Disallow: /``. A path may contain
+#: ``*host:`` and ``;allow:``, so a blank or a written ``\n`` is required; ``*`` before a field counts only in agents.
+_FIELD_WITHIN = re.compile(rf"(?:(?<=[\s*])|(?<=\\[nr]))(?:{'|'.join(sorted(KNOWN_FIELDS))})[ \t]*:", re.IGNORECASE)
 _BETWEEN = f"{_WHITE};|,"
 _MOST_ON_A_LINE = 1_000
 _AGENTS_EXAMINED, _MOST_INDENTED = 100, 200
@@ -82,13 +83,15 @@ class RobotsFile:
     """A parsed file: its lines in order, without comments and without lines that lack a colon.
 
     ``seen`` holds the lines as an editor displays them, if the file contains invisible or blank-like characters.
-    ``meant`` holds the displayed lines with their misspelt fields mended, if there are such.
+    ``meant`` holds the displayed lines with their misspelt fields mended, if there are such. ``split`` also has the
+    lost line breaks, if there are such.
     ``closes``: the file has more lines than are read, and any of them may close a path.
     """
 
     lines: tuple[Line, ...] = ()
     seen: tuple[Line, ...] = ()
     meant: tuple[Line, ...] = ()
+    split: tuple[Line, ...] = ()
     truncated: bool = False
     html: bool = False
     closes: bool = False
@@ -119,8 +122,9 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     shown = as_seen(text)
     seen = () if shown == text else _lines(shown)[0]
     html = is_html(whole)
-    mended = {} if html else _mended(shown)
-    meant = _lines(shown, mended)[0] if mended else ()
+    spelt, parts = ({}, {}) if html else _mended(shown)
+    meant = _lines(shown, spelt)[0] if spelt else ()
+    split = _lines(shown, spelt | parts)[0] if parts else ()
     said = list(notes(whole))
     truncated, closes = len(whole) < len(body), len(kept) < len(whole)
     if truncated:
@@ -129,7 +133,7 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
         said.append(f"more than {MAX_LINES:,} lines: strict closes the whole site")
     if extensions > MAX_EXTENSIONS:
         said.append(f"{extensions} lines of unknown fields, of which {MAX_EXTENSIONS} are kept")
-    return RobotsFile(lines, seen, meant, truncated, html, closes, tuple(said))
+    return RobotsFile(lines, seen, meant, split, truncated, html, closes, tuple(said))
 
 
 def _first_lines(whole: bytes) -> bytes:
@@ -164,26 +168,31 @@ def _lines(text: str, mended: Mapping[int, list[Line]] = _NONE) -> tuple[tuple[L
     return tuple(lines), extensions
 
 
-def _mended(text: str) -> dict[int, list[Line]]:
-    """The lines that a person reads although they are misspelt or lack a line break, by their numbers."""
+def _mended(text: str) -> tuple[dict[int, list[Line]], dict[int, list[Line]]]:
+    """What a person reads by the number of the line: a line that is misspelt, and the lines that lack a break."""
     names = Names()
-    found = ((number, meant_by(number, content, names)) for number, content, _ in contents(text) if content)
-    return {number: lines for number, lines in found if lines}
+    spelt: dict[int, list[Line]] = {}
+    parts: dict[int, list[Line]] = {}
+    for number, content, _ in contents(text):
+        if (line := _meant_line(number, content, names)) is not None:
+            spelt[number] = [line]
+        if content.count(":") > 1 and (found := _parts(number, content, names)):
+            parts[number] = found
+    return spelt, parts
 
 
-def meant_by(number: int, content: str, names: Names) -> list[Line]:
-    """The lines that ``content`` clearly means, if its field is misspelt, or if a colon or a line break is missing."""
-    if content.count(":") > 1 and (starts := _fields_within(content)):
-        parts = [_without_break(content[start:end]) for start, end in pairwise((0, *starts, len(content)))]
-        lines = [_meant_line(number, part, names) or line_of(number, part) for part in parts]
-        if lines[0] is not None and lines[0].field in KNOWN_FIELDS:
-            return [line for line in lines if line is not None]
-    line = _meant_line(number, content, names)
-    return [] if line is None else [line]
-
-
-def _fields_within(content: str) -> list[int]:
-    return [match.start() for match in islice(_FIELD_WITHIN.finditer(content), _MOST_ON_A_LINE)]
+def _parts(number: int, content: str, names: Names) -> list[Line]:
+    """The lines that ``content`` clearly means, if the breaks between them are missing; else none."""
+    starts = [0]
+    for match in islice(_FIELD_WITHIN.finditer(content), _MOST_ON_A_LINE):
+        at, last = match.start(), starts[-1]
+        if content[at - 1] != "*" or content[last : last + len(USER_AGENT)].lower() == USER_AGENT:
+            starts.append(at)
+    parts = [_without_break(content[start:end]) for start, end in pairwise((*starts, len(content)))]
+    lines = [_meant_line(number, part, names) or line_of(number, part) for part in parts]
+    if len(lines) == 1 or lines[0] is None or lines[0].field not in KNOWN_FIELDS:
+        return []
+    return [line for line in lines if line is not None]
 
 
 def _without_break(part: str) -> str:

@@ -24,7 +24,7 @@ from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.scope import Scope
-from crawler.reasons import RunEnd
+from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
 from crawler.rounds.asks import answers_to, news_of, permissions_in, receive_answers, wait_for
 from crawler.rounds.plan import usual_pause_s
@@ -152,6 +152,8 @@ class BucketTask:
             crawl.stop(self._end)
         self._crawl, self._store = crawl, store
         end = await crawl.run()
+        if end.code is EndCode.MAX_TIME:  # the engine's limit of time is the end of the task in its round
+            end = RunEnd(EndCode.ROUND_OVER)
         self._crawl = None
         self._writing_since = began_writing = self._clock.now()
         await self.say_writing()

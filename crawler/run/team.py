@@ -57,6 +57,12 @@ def require_shares(settings: Settings) -> None:
         )
 
 
+def _share(whole: int, slot: int, count: int) -> int:
+    """The share of one of ``count`` workers in ``whole`` requests in flight, at least 1."""
+    share, more = divmod(whole, count)
+    return max(1, share + (slot < more))
+
+
 class _Worker(msgspec.Struct):
     process: WorkerProcess
     report: dict[str, Any] | None = None
@@ -206,10 +212,10 @@ class Team:
                 return
 
     def _start(self, slot: int) -> _Worker:
-        share, more = divmod(self._settings.limits.concurrency, self._settings.workers.count)
+        limits, politeness, count = self._settings.limits, self._settings.politeness, self._settings.workers.count
         # This process ends the crawl after --max-time: a replacement would count it from its own start.
-        limits = replace(self._settings.limits, concurrency=share + (slot < more), max_time_s=None)
-        politeness = replace(self._settings.politeness, workers=self._settings.workers.count)
+        limits = replace(limits, concurrency=_share(limits.concurrency, slot, count), max_time_s=None)
+        politeness = replace(politeness, per_address=_share(politeness.per_address, slot, count), workers=count)
         settings = replace(self._settings, limits=limits, politeness=politeness)
         assignment = Assignment(settings, self._store.run_id, self._clock, self._ends_at)
         try:

@@ -29,6 +29,8 @@ NOTHING_CRAWLED = 5
 
 #: The ends of a run that pages of earlier runs can bring about.
 _PAGE_LIMITS = frozenset({EndCode.MAX_PAGES, EndCode.MAX_PAGES_NO_REVISIT_DUE, EndCode.MAX_PAGES_PER_SITE})
+#: The ends of a run after which a higher limit lets the crawl go on.
+_LIMITS = _PAGE_LIMITS | {EndCode.MAX_DISK}
 
 
 async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: Settings, now: float) -> str | None:
@@ -44,9 +46,10 @@ async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: S
     has_ended_urls = progress.ends_without_page > 0 and not progress.reached_nobody
     if progress.pages or has_ended_urls or visited or await store.fetched_by_run():
         return None
+    queued = await store.queued_count()
     if end.code is EndCode.ALL_WAIT:
         has_no_work = not progress.reached_nobody
-    elif await store.queued_count():
+    elif queued:
         has_no_work = not progress.requests and settings.revisit.enabled and end.code in _PAGE_LIMITS
     else:
         is_complete = end.code is EndCode.DONE and (
@@ -58,9 +61,9 @@ async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: S
         return None
     seeds = await store.seeds()
     reason = await _reason(store, end, settings, now, has_one_seed=len(seeds) == 1)
-    if end.code in _PAGE_LIMITS:  # the seeds may be fetched
-        queued = many(await store.queued_count(), "queued URL")
-        return f"nothing was crawled: {reason}; pages of all runs count, and a higher limit continues with {queued}"
+    if queued and end.code in _LIMITS:  # the seeds may be fetched
+        counted, left = "pages" if end.code in _PAGE_LIMITS else "files", many(queued, "queued URL")
+        return f"nothing was crawled: {reason}; {counted} of all runs count, and a higher limit continues with {left}"
     named = await store.unfetched_seed() or seeds[0]
     return f"nothing was crawled: {reason}; `crawler why {quote(named)}{db_argument(settings.store.db)}` explains it"
 

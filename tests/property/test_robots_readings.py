@@ -11,13 +11,19 @@ from crawler.model import Reading
 from crawler.robots.paths import rfc_form, rfc_pattern
 from crawler.robots.readings import read
 from crawler.robots.text import parse
-from tests.fuzz import FILES, TARGETS, URL_PATHS, check_strict, examples
+from tests.fuzz import FILES, TARGETS, URL_PATHS, check_meant, check_strict, examples
 
 
 @examples(500)
 @given(TARGETS["strict"][0])
 def test_strict_never_allows_what_either_reading_forbids(case: tuple[str, str, str]) -> None:
     check_strict(case)
+
+
+@examples(300)
+@given(TARGETS["meant"][0])
+def test_no_mended_line_opens_what_strict_closes_without_it(case: tuple[str, str, str]) -> None:
+    check_meant(case)
 
 
 @given(st.text(st.sampled_from("/ab*"), max_size=10), st.booleans(), st.text(st.sampled_from("/ab"), max_size=12))

@@ -89,6 +89,8 @@ class Crawl:
     # --- events -------------------------------------------------------------------------------
 
     def claim(self, group: str) -> None:
+        if group in self.bench._groups:
+            return
         self.bench.enter(group, self.stored.get(group, Pace()))
         self.ask(self.bench.open(group, group))
 
@@ -103,8 +105,10 @@ class Crawl:
         match reply:
             case Go():
                 self.check(ticket, address)
+                came_first = queue[: queue.index(ticket)] if ticket in queue else queue
+                assert all(each.waits_in is None for each in came_first), "7: those that came first go first"
                 if ticket in queue:
-                    assert queue.pop(0) is ticket, "requests of a domain to an address go in their order"
+                    queue.remove(ticket)
                 self.in_flight[ticket] = self.now
                 self.at(self.now + self.web.took_s[ticket.group], "answer", ticket)
             case Wait(until):
@@ -169,7 +173,11 @@ class Crawl:
         self.full.add(domain)
 
     def empty(self, domain: str) -> None:
+        """There is room again, and the store gives all groups of the domain out that nobody has."""
         self.full.discard(domain)
+        for group in self.web.address:
+            if registered_domain(group) == domain:
+                self.at(self.now, "claim", group)
 
     # --- the invariants -----------------------------------------------------------------------
 
@@ -185,7 +193,7 @@ class Crawl:
         of_domain = sum(other.domain == ticket.domain for other in flying)
         assert of_domain < max(1, math.ceil(self.slots / 4)), "4"
         at_address = sum(self.web.address[other.group] == address for other in flying)
-        assert at_address < max(1, self.settings.per_address // self.settings.workers), "6"
+        assert at_address < self.settings.per_address, "6"
         self.asked[address].add(group)
         if len(self.asked[address]) > 5:
             apart_s = delay_s * self.settings.workers

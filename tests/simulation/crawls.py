@@ -18,7 +18,7 @@ from crawler.engine.crawl import Crawl, OnPages, RunInputs
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import Fetcher, FetcherSide, Gate
+from crawler.engine.gate import AddressBook, Fetcher, FetcherSide, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.outbox import Outbox
@@ -54,10 +54,12 @@ def gate_on(
     slots: int = 9,
     lease: Lease | None = None,
     memory: BodyMemory | None = None,
+    book: AddressBook | None = None,
 ) -> Gate:
     """A gate with the default settings."""
     lease = lease or Lease(None, clock, 60.0)
-    side = FetcherSide(fetcher=fetcher, reader=ReaderInProcess(), lease=lease, lag=LoopLag(clock), memory=memory)
+    reader, lag = ReaderInProcess(), LoopLag(clock)
+    side = FetcherSide(fetcher=fetcher, reader=reader, lease=lease, lag=lag, memory=memory, book=book)
     return Gate(side, clock, Workbench(PolitenessSettings(), slots), log)
 
 

@@ -82,6 +82,52 @@ def test_requests_wait_for_one_reading_of_orders_without_slots(monkeypatch: pyte
     run_virtual(main)
 
 
+def test_requests_to_a_crowded_address_are_a_pause_apart_after_a_wait_for_orders() -> None:
+    async def main(clock: VirtualClock) -> None:
+        hosts = [f"h{number}.test" for number in range(7)]
+        sites: dict[str, Site] = {host: {"/": Page("x")} for host in hosts}
+        web = SimulatedWeb(clock, sites, addresses=lambda host: "203.0.113.1")
+        gate = gate_on(web, clock, Outbox(clock, Alarm()), book=web)
+
+        async def send(host: str) -> None:
+            gate.bench.enter(host, Pace())
+            await gate.send(Request(f"http://{host}/", Purpose.PAGE, 1000), FetchPermit(1, host))
+
+        for host in hosts[:5]:
+            await send(host)
+        late = [asyncio.create_task(send(host)) for host in hosts[5:]]
+        await clock.sleep(0.5)
+        gate.knows_orders(clock.now())
+        await clock.sleep(10)
+        assert len(web.log) == 5
+        gate.knows_orders(clock.now() + 100)
+        await asyncio.gather(*late)
+        assert all(after.started_at >= before.started_at + 2 for before, after in pairwise(web.log[5:]))
+
+    run_virtual(main)
+
+
+def test_requests_that_wait_for_a_slot_keep_their_turns_during_a_wait_for_orders() -> None:
+    async def main(clock: VirtualClock) -> None:
+        hosts = [f"h{number}.test" for number in range(4)]
+        web = SimulatedWeb(clock, {host: {"/": Page("x", delay_s=1)} for host in hosts})
+        gate = gate_on(web, clock, Outbox(clock, Alarm()), slots=1)
+        sending = []
+        for host in hosts:
+            gate.bench.enter(host, Pace())
+            request = Request(f"http://{host}/", Purpose.PAGE, 1000)
+            sending.append(asyncio.create_task(gate.send(request, FetchPermit(1, host))))
+        await clock.sleep(0.5)
+        gate.knows_orders(clock.now())
+        await clock.sleep(5)
+        tickets = [gate.bench._groups[host].ticket for host in hosts[1:]]
+        assert [ticket is not None and ticket.waits_in is not None for ticket in tickets] == [False, True, True]
+        gate.knows_orders(clock.now() + 100)
+        await asyncio.gather(*sending)
+
+    run_virtual(main)
+
+
 def test_a_body_that_waits_for_memory_leaves_a_slot_of_its_own_crawl_to_others() -> None:
     """The tasks of a round share the memory for bodies, and each has a gate."""
 

@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine import operator as operator_module
 from crawler.engine.crawl import Crawl
+from crawler.engine.operator import OperatorListener
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command, Order
@@ -112,6 +114,32 @@ def test_a_store_that_tells_orders_late_holds_up_no_crawl_for_good(
     sent, took_s = run_virtual(main)
     assert sent == 10
     assert took_s < 3 * 10
+
+
+def test_orders_are_read_on_when_the_clock_steps_back_during_a_reading() -> None:
+    class Stepping(VirtualClock):
+        behind_s = 0.0
+
+        def now(self) -> float:
+            return super().now() - self.behind_s
+
+    async def main(clock: VirtualClock) -> list[float]:
+        stepping, read_at = Stepping(clock.loop), list[float]()
+
+        async def orders(after: int) -> list[Order]:
+            read_at.append(web_time())
+            stepping.behind_s = 60.0
+            return []
+
+        store = SimpleNamespace(control=SimpleNamespace(orders=orders))
+        gate = SimpleNamespace(knows_orders=lambda until: None)
+        context: Any = SimpleNamespace(clock=stepping, store=store, gate=gate, progress=None)
+        listening = asyncio.create_task(OperatorListener(context)._keep_listening())
+        await clock.sleep(1.1)
+        listening.cancel()
+        return read_at
+
+    assert run_virtual(main) == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
 @pytest.mark.parametrize("reads_every_s", [0.25, 100.0], ids=["in_time", "late"])

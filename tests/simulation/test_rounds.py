@@ -15,7 +15,7 @@ import pytest
 from crawler.audit.checks import Check
 from crawler.audit.of_dataset import audit_dataset
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import Dataset, Manifest, Plan, part
+from crawler.dataset.records import Dataset, Done, Manifest, Plan, done_key, part
 from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.errors import StoreError
@@ -143,6 +143,9 @@ def test_a_task_stops_so_early_that_its_results_are_written_at_the_deadline(tmp_
         first = dataset.manifest(1)
         assert first is not None
         assert LENGTH_S - 21.0 < first.ended_at - at < LENGTH_S - 18.0
+        done = dataset.read(done_key(1, plan.tasks[0].bucket), Done)
+        assert done is not None
+        assert done.ended == EndCode.ROUND_OVER
 
     run_virtual(main)
 

@@ -43,7 +43,7 @@ class FoundOffer(NamedTuple):
 
 
 class StoredOffers(NamedTuple):
-    """What became of offers: the numbers of their URLs, and the groups that have new work.
+    """The result of storing offers: the numbers of their URLs, and the groups that have new work.
 
     A URL is left out of ``numbers`` if other paths of its site have all numbers that it may have. ``nearer`` are those
     URLs of the transaction's outcomes that came nearer to a seed since they were claimed.

@@ -97,6 +97,27 @@ async def test_a_body_that_is_not_wanted_any_more_makes_room() -> None:
     assert await memory.now() == "u3"
 
 
+async def test_an_event_costs_few_additions_for_each_body() -> None:
+    class Octets(int):
+        additions = 0
+
+        def __radd__(self, other: int) -> Octets:
+            Octets.additions += 1
+            return Octets(int(self) + int(other))
+
+        __add__ = __radd__
+
+    memory = Memory()
+    memory.ask("large", MOST)
+    for number in range(80):
+        memory.ask(f"u{number}", Octets(1))
+    assert await memory.now() == "large"
+    Octets.additions = 0
+    memory.release("large")
+    assert len((await memory.now()).split()) == 80
+    assert Octets.additions <= 3 * 80
+
+
 async def test_a_body_that_must_wait_is_told_and_too_many_leave_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_memory, "MOST_WAITING", 2)
     memory = Memory()

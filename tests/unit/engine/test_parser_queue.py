@@ -18,8 +18,8 @@ K = 1 << 10
 class Queue(ParserQueue[Document]):
     """A queue with the steps of the pool in one call each."""
 
-    def add(self, domain: str, octets: int = K, *, says_nothing: bool = False) -> Document:
-        document = Document(domain=domain, octets=octets, says_nothing=says_nothing)
+    def add(self, domain: str, octets: int = K, *, judges_domain: bool = True) -> Document:
+        document = Document(domain=domain, octets=octets, judges_domain=judges_domain)
         self.enter(document)
         return document
 
@@ -94,7 +94,7 @@ def test_a_domain_is_proven_by_several_documents_and_slow_by_one() -> None:
     assert queue.kind("a") is Kind.SLOW
     queue.read(queue.add("a"))
     assert queue.kind("a") is Kind.UNKNOWN
-    queue.read(queue.add("a", says_nothing=True), is_fast=False)
+    queue.read(queue.add("a", judges_domain=False), is_fast=False)
     assert queue.kind("a") is Kind.UNKNOWN, "this document says nothing about the others"
 
 

@@ -117,6 +117,20 @@ def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> Non
     assert shared.acquire(ticket("busy.test"), NOW), "every slot was given back"
 
 
+def test_a_domain_that_always_holds_its_share_leaves_nothing_behind() -> None:
+    shared, flying = Shares(64), list[Ticket]()
+    for _ in range(500):
+        while shared._waiting < 4:
+            if shared.acquire(late := ticket("big.test"), NOW):
+                flying.append(late)
+            else:
+                shared.join(late, NOW)
+        shared.release(flying.pop(0), NOW)
+        flying += shared.granted
+        shared.granted.clear()
+    assert sum(map(len, shared._ready.values())) <= 100
+
+
 def test_kinds_of_domains_share_the_slots() -> None:
     shared, held = Shares(8), dict[str, Ticket]()
 
@@ -359,6 +373,29 @@ def test_a_request_without_room_for_its_answer_holds_no_slot_and_goes_when_there
     assert bench.woken(NOW + 0.02) == [asked]
     assert bench.ask(asked, NOW + 0.02, "") == Go()
     assert bench.next_at() == math.inf
+
+
+def test_a_request_does_not_overtake_those_of_its_domain_that_wait_for_room() -> None:
+    room = set[str]()
+    bench = Bench(PolitenessSettings(), 64, room.__contains__)
+    first, _ = bench.asked("a.big.test")
+    room.add("big.test")
+    second, reply = bench.asked("b.big.test")
+    assert reply == Wait()
+    assert bench.woken(bench.next_at()) == [first, second]
+
+
+def test_a_request_does_not_overtake_those_that_waited_while_its_domain_was_slow() -> None:
+    bench = Bench(PolitenessSettings(), 4)
+    asked = [bench.asked(f"{n}.test") for n in range(2)]
+    for each, _ in asked:
+        bench._slots.learn(each.domain, 10.0, NOW)
+    bench._slots.learn("big.test", 6.0, NOW)
+    first, reply = bench.asked("a.big.test")
+    assert reply == Wait(), "slow domains hold half of the slots"
+    _, reply = bench.asked("b.big.test", now=NOW + 130)
+    assert reply == Wait()
+    assert bench.woken(NOW + 130) == [first]
 
 
 def test_an_answer_that_has_been_read_makes_room_for_few_domains_those_first_that_have_waited_longest() -> None:

@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from unittest import mock
 
 import pytest
@@ -55,15 +56,16 @@ def test_patterns_found_before_are_not_compared_again() -> None:
 
 
 def test_the_index_finds_what_a_linear_search_finds() -> None:
+    """Enough patterns on a path long enough that their pieces are looked up in it first."""
     chance = random.Random(1)
-    path = "/" + "".join(chance.choice("abc") for _ in range(300))
-    written = ["".join(chance.choice("abc*") for _ in range(chance.randint(1, 20))) for _ in range(300)]
-    patterns = [rfc_pattern(f"/{pattern}{chance.choice(('', '$'))}") for pattern in written]
+    path = "/" + "".join(chance.choice("abc") for _ in range(2400))
+    written = ["".join(chance.choice("abc*") for _ in range(chance.randint(12, 70))) for _ in range(600)]
+    patterns = [rfc_pattern(f"/*{pattern}{chance.choice(('', '$'))}") for pattern in written]
     one_by_one = [number for number, pattern in enumerate(patterns) if pattern.matches(path)]
     found = []
     while (number := index_of(patterns).first(path, len(patterns))) < len(patterns):
         found.append(number)
-        patterns[number] = rfc_pattern("/d")
+        patterns[number] = rfc_pattern("/*d")
     assert found == one_by_one
     assert len(found) > 10
 
@@ -101,6 +103,11 @@ def test_no_file_makes_the_server_for_mobile_agents_expensive() -> None:
     found = rules((f"Mobile-agent-server: /*{'a' * (n % 9)}ba{n % 9} atp://h" for n in range(20_000)), Reading.RFC9309)
     assert found.agent_server(LONG).url is None
     assert cpu_s(partial(found.agent_server, LONG)) < LIMIT_S
+
+
+def test_pieces_that_a_path_lacks_do_not_count_towards_the_bound() -> None:
+    assert rules(absent()).verdict(LONG).allowed
+    assert not rules([*islice(absent(), 20_000), "Disallow: /*aa$"]).verdict(LONG).allowed
 
 
 def test_wildcards_in_the_draft_reading_cost_nothing() -> None:

@@ -140,6 +140,10 @@ def test_a_pause_above_every_user_agent_line_or_behind_it_is_kept() -> None:
         'User-agent: "*"\nDisallow: /x\n',
         "User-agent: **\nDisallow: /x\n",
         "User-agent: other,*\nDisallow: /x\n",
+        "User-agent: *, figtree\nDisallow: x\n\nUser-agent: figtree\nDisallow: /y\n",
+        "User-agent: *, figtree\nDisallow: /y,/x\n\nUser-agent: figtree\nDisallow: /y\n",
+        "User-agent: figtree *.*\nDisallow: x\n\nUser-agent: figtree\nDisallow: /y\n",
+        "User-agent: *\nAllow: '/x'\nDisallow: x\n",
     ],
 )
 def test_misspelt_lines_that_a_person_reads_close_in_strict_alone(text: str) -> None:
@@ -152,6 +156,13 @@ def test_misspelt_lines_that_a_person_reads_close_in_strict_alone(text: str) -> 
         *("NoDisallow: /x", "Disallow-old: /x", "xDisallow: /x", "//Disallow: /x", ";Disallow: /x", "# Disalow: /x"),
         *("Disallow the path /x", "Disallow", "Deny: /x", "Sitemaps: /x", '"disallow": /x', "Hots: b.ru"),
         *("Note: Disallow: /x", "User-agent: other Disallow: /x", "Disallow: /y (not /x)"),
+        *(
+            "Disallow: /*host:",
+            "Disallow: /*;sitemap:x",
+            "Disallow: /*allow:",
+            "Disallow: *,host:",
+            "Allow: /*disallow:/",
+        ),
     ],
 )
 def test_lines_in_doubt_close_nothing(line: str) -> None:

@@ -350,7 +350,7 @@ def test_standard_1994_example_3(reading: Reading) -> None:
         ("Crawl-delay: 1,5", 1.5),
         ("Crawl-delay: 10 Sec.", 10.0),
         ("Crawl-delay: '2min'", 120.0),
-        ("Crawl-delay: 10ms", None),
+        *((f"Crawl-delay: 10 {unit}", None) for unit in ("ms", "sins", "mecs", "minecs", "monds")),
         ("Crawl-delay: 86400", 86400.0),
         ("Crawl-delay: 1\nCrawl-delay: 3", 3.0),
         ("Request-rate: 1/5", 5.0),

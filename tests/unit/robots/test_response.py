@@ -453,6 +453,9 @@ def test_retry_after(value: str, seconds: float | None) -> None:
     assert retry_after_s((("Retry-After", value),), NOW) == seconds
 
 
+DUE = {"Retry-After": "Sun, 06 Nov 1994 08:51:37 GMT"}
+
+
 @pytest.mark.parametrize(
     ("fields", "seconds"),
     [
@@ -460,6 +463,13 @@ def test_retry_after(value: str, seconds: float | None) -> None:
         ({"Retry-After": "5", "retry-after": "soon"}, 5.0),
         ({"Retry-After": "Sun, 06 Nov 1994 08:31:00 GMT", "Date": "Sun, 06 Nov 1994 08:30:00 GMT"}, 60.0),
         ({"Retry-After": "Sun, 06 Nov 1994 08:50:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:00 GMT"}, 60.0),
+        (DUE | {"Date": "Sun, 06 Nov 1994 02:49:37 GMT", "Age": "21600"}, 120.0),
+        (DUE | {"Date": "Sun, 06 Nov 1994 02:49:37 GMT", "Age": "21000"}, 720.0),
+        (DUE | {"Date": "Sun, 06 Nov 1994 08:49:37 GMT", "Age": "21600"}, 120.0),
+        (DUE | {"Date": "Thu, 01 Jan 1970 00:00:00 GMT"}, 120.0),
+        (DUE | {"Date": "Fri, 31 Dec 9999 23:59:59 GMT", "Age": "-1"}, 120.0),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:02:00 GMT", "Date": "Thu, 01 Jan 1970 00:00:00 GMT"}, 120.0),
+        ({"Retry-After": "Sat, 05 Nov 1994 00:00:00 GMT", "Date": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0.0),
     ],
 )
 def test_the_longest_wait_counts_by_the_clock_of_the_server(fields: dict[str, str], seconds: float) -> None:

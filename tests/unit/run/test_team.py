@@ -33,14 +33,16 @@ class Drowsy:
 def test_a_worker_counts_no_max_time_from_its_own_start(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Assignment] = []
     monkeypatch.setattr(Assignment, "send", lambda part, *_: sent.append(part))
-    settings = settings_from({"limits.max_time": 10, "limits.concurrency": 5, "workers.count": 2}, source="test")
-    store, forks = SimpleNamespace(run_id=7, lock_fds=tuple), [SimpleNamespace(above=None)] * 2
+    given = {"limits.max_time": 10, "limits.concurrency": 5, "politeness.per_address": 4, "workers.count": 3}
+    settings = settings_from(given, source="test")
+    store, forks = SimpleNamespace(run_id=7, lock_fds=tuple), [SimpleNamespace(above=None)] * 3
     team = Team(settings, store, SystemClock(), print, forks)  # type: ignore[arg-type]
-    for place in range(2):
+    for place in range(3):
         team._start(place)
-    assert [part.settings.limits.max_time_s for part in sent] == [None, None]
-    assert [part.settings.limits.concurrency for part in sent] == [3, 2]
-    assert [part.settings.politeness.workers for part in sent] == [2, 2]
+    assert [part.settings.limits.max_time_s for part in sent] == [None] * 3
+    assert [part.settings.limits.concurrency for part in sent] == [2, 2, 1]
+    assert [part.settings.politeness.per_address for part in sent] == [2, 1, 1]
+    assert [part.settings.politeness.workers for part in sent] == [3, 3, 3]
 
 
 async def test_max_time_is_over_although_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:
