@@ -7,7 +7,7 @@ import io
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -170,7 +170,8 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 class _Execution:
     """A run of the command line. ``changes`` says what it changes when it begins; a refused run changes nothing.
 
-    ``told`` are the seeds of which the end of a run before has told.
+    ``told`` are the seeds of which the end of a run before has told. ``left_out`` are the named seeds at addresses that
+    are refused, and ``others`` is the number of other seeds.
     """
 
     settings: Settings
@@ -178,6 +179,8 @@ class _Execution:
     forced_end: ForcedEnd
     forks: list[WorkerProcess]
     told: Told = frozenset()
+    left_out: Sequence[str] = ()
+    others: int = 0
 
     async def refresh(self, names: tuple[str, ...]) -> int:
         """Visit what is named again, and go on with the crawl."""
@@ -197,9 +200,9 @@ class _Execution:
         mistakes = list(refusals(settings, seeds.urls, seeds.strata))
         if len(mistakes) > 1:  # else what refuses the run says so
             raise joined(mistakes)
-        left_out = at_refused_addresses(settings, seeds.urls)
-        if left_out and not mistakes:
-            tell(f"leaves out {seeds_at_refused_addresses(left_out)}")
+        if not mistakes:
+            self.left_out = at_refused_addresses(settings, seeds.urls)
+            self.others = len(seeds.urls) - len(self.left_out)
         work = self._alone
         if settings.workers.count > 1:
             require_alone(settings, "run one process, and start no other on this store")
@@ -257,6 +260,9 @@ class _Execution:
         if store.run_id != 1:
             ledger = await ledger_at_end(store, self.settings.store.db, clock.now())
             self.told = frozenset() if ledger is None else ledger.told()
+            self.others = 1 if ledger is None else len(ledger.seeds) - len(self.left_out)
+        if self.left_out and self.others:  # else the end of the run tells why nothing was crawled
+            tell(f"leaves out {seeds_at_refused_addresses(self.left_out)}")
         signals.stop_from_now_on(crawl, awaited, end_within_s=end_within_s)
         self.forced_end.last_words = partial(_print_forced_end, self.settings, crawl, clock)
         signals.end_after(self.settings.limits.max_time_s)
@@ -303,7 +309,8 @@ class _Execution:
             if settings.output.json:
                 print_json(result)
             else:
-                print_summary(result, console)
+                is_told = nothing and end.code is EndCode.SEEDS_LEFT_OUT
+                print_summary(result | {"ended_by": end.code.meaning} if is_told else result, console)
                 if survey is not None:
                     console.print()
                     load("rendering").render(survey, console)
