@@ -53,11 +53,11 @@ _SOON_S = 2.0
 _FEWEST_WAITING_AT_ADDRESS, _MOST_WAITING_AT_ADDRESS = 2, 64
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 
-#: Look-ups of names under way. Only those of the last seconds count: a request does not wait longer for one.
+#: Look-ups of names under way. Only those of the last seconds count.
 _LOOK_UPS = 256
+#: A request does not wait longer for a look-up. Its group is then given back for as long again; resolvers keep the
+#: answer for longer than that.
 LOOK_UP_S = 2.0
-#: A group whose look-up takes longer is given back for so long. Resolvers keep the answer for longer than that.
-_LOOK_UP_AGAIN_S = 4.0
 
 _SHORTEST_TURN_S, _LONGEST_TURN_S = 0.004, 1.0  # bounds on the measured time between turns
 _LONGEST_BOOKING_S = 60.0  # by turns that were measured: they may get shorter
@@ -768,7 +768,7 @@ class Workbench:
         if in_time:
             return None
         why = WaitReason(WaitCode.LOOK_UP, ticket.host)
-        return self._give_back(self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, why)
+        return self._give_back(self._groups[ticket.group], now + LOOK_UP_S, why)
 
     def address_taken(self, ticket: Ticket, now: float, network: str, until: float) -> GiveBack:
         """Another process asks the address of the host until a time: the group is to be given back.
@@ -776,7 +776,7 @@ class Workbench:
         The answer may have come after that time. The group waits all the same, because it would be claimed at once.
         """
         self._look_ups.release(ticket, now)
-        until = max(until, now + _LOOK_UP_AGAIN_S)
+        until = max(until, now + LOOK_UP_S)
         return self._give_back(self._groups[ticket.group], until, WaitReason(WaitCode.ADDRESS, network))
 
     def put_back(self, ticket: Ticket, now: float) -> None:

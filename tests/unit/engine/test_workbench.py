@@ -254,7 +254,7 @@ def test_a_turn_at_an_address_holds_in_another_process() -> None:
     asked = other.open("late.test", "late.test")
     assert other.ask(asked, reply.until, None) == LookUp()
     late = other.looked_up(asked, reply.until, in_time=False)
-    assert late == GiveBack(reply.until + 4, WaitReason(WaitCode.LOOK_UP, "late.test"))
+    assert late == GiveBack(reply.until + 2, WaitReason(WaitCode.LOOK_UP, "late.test"))
     assert other.pace("late.test").waits_for == WaitReason(WaitCode.ADDRESS, SHARED), "it keeps the turn"
     assert other.ask(asked, late.until, SHARED) in (Go(), Wait())
 
@@ -452,8 +452,8 @@ def test_look_ups_have_slots_of_their_own_and_a_slow_one_gives_the_group_back() 
     second, reply = bench.asked("b.test")
     assert reply == Go(), "a look-up takes no slot of requests"
     late = bench.looked_up(first, NOW + 2, in_time=False)
-    assert late == GiveBack(NOW + 6, WaitReason(WaitCode.LOOK_UP, "a.test"))
-    assert bench.pace("a.test").next_at == NOW + 6
+    assert late == GiveBack(NOW + 4, WaitReason(WaitCode.LOOK_UP, "a.test"))
+    assert bench.pace("a.test").next_at == NOW + 4
     bench.close(first, NOW + 2)
     answered(bench, second, NOW)
 
