@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOLDS_WITHIN_S = 0.5
 #: How long after a reading requests rely on it, in seconds. The reading itself may take the rest of the time above.
 _KNOWN_FOR_S = 0.25
-_POLL_EVERY_S = 0.2  # from the begin of one reading to the next
+_POLL_EVERY_S = 0.2  # from the start of one reading to that of the next
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 

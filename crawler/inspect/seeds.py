@@ -232,7 +232,7 @@ class Ledger(NamedTuple):
         return said
 
     def by_command(self, seeds: Iterable[Seed]) -> Iterator[tuple[list[Seed], list[str]]]:
-        """``seeds`` with the same replacement, and its command; at last the others, which share commands.
+        """``seeds`` with the same replacement, and its command; then the others, which share commands.
 
         ``crawler why`` takes one URL: its command is that of the first seed.
         """

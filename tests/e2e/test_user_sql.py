@@ -11,7 +11,12 @@ import crawler
 from crawler.store.sqlite.store import SqliteStore
 from tests.postgres import Cluster
 
-OF_VIEWS = ["DELETE FROM pages", "/* ; */ update urls SET state = 'failed'", "-- SELECT\nREPLACE INTO seeds VALUES (1)"]
+OF_VIEWS = [
+    "DELETE FROM pages",
+    "/* ; */ update urls SET state = 'failed'",
+    "-- SELECT\nREPLACE INTO seeds VALUES (1)",
+    f"{'-' * 80}\nDELETE FROM pages",
+]
 #: {file} stands for the path of a file that must not be made, {read} for one that must not be read.
 ON_BOTH = [
     "DELETE FROM url",

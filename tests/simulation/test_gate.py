@@ -12,7 +12,7 @@ from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.alarm import Alarm
 from crawler.engine.body_memory import BodyMemory
 from crawler.engine.crawl_settings import LimitSettings
-from crawler.engine.gate import FetchPermit
+from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.fetch.idle_connections import IdleConnections
@@ -26,6 +26,12 @@ from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 PAGE = Request("http://a.test/", Purpose.PAGE, 1000)
+
+
+async def first_request(gate: Gate, host: str) -> None:
+    """Enter the group of a host, and request its page."""
+    gate.bench.enter(host, Pace())
+    await gate.send(Request(f"http://{host}/", Purpose.PAGE, 1000), FetchPermit(1, host))
 
 
 def test_nothing_is_sent_under_an_expired_robots_copy() -> None:
@@ -44,11 +50,7 @@ def test_a_task_that_gets_a_slot_during_a_pause_sends_nothing() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x", delay_s=10)}, "b.test": {"/": Page("x")}})
         gate = gate_on(web, clock, Outbox(clock, Alarm()), slots=1)
-        waiting = []
-        for number, host in enumerate(("a.test", "b.test")):
-            gate.bench.enter(host, Pace())
-            request = Request(f"http://{host}/", Purpose.PAGE, 1000)
-            waiting.append(asyncio.create_task(gate.send(request, FetchPermit(number, host))))
+        waiting = [asyncio.create_task(first_request(gate, host)) for host in ("a.test", "b.test")]
         await clock.sleep(5)
         gate.hold(True)
         await clock.sleep(100)
@@ -68,11 +70,7 @@ def test_requests_wait_for_one_reading_of_orders_without_slots(monkeypatch: pyte
         ask = gate.bench.ask
         monkeypatch.setattr(gate.bench, "ask", lambda ticket, *facts: asked.append(ticket.host) or ask(ticket, *facts))
         gate.knows_orders(clock.now() - 1)
-        waiting = []
-        for host in hosts:
-            gate.bench.enter(host, Pace())
-            request = Request(f"http://{host}/", Purpose.PAGE, 1000)
-            waiting.append(asyncio.create_task(gate.send(request, FetchPermit(1, host))))
+        waiting = [asyncio.create_task(first_request(gate, host)) for host in hosts]
         await clock.sleep(5)
         assert (asked, web.log) == ([], [])
         gate.knows_orders(clock.now() + 0.25)
@@ -89,13 +87,9 @@ def test_requests_to_a_crowded_address_are_a_pause_apart_after_a_wait_for_orders
         web = SimulatedWeb(clock, sites, addresses=lambda host: "203.0.113.1")
         gate = gate_on(web, clock, Outbox(clock, Alarm()), book=web)
 
-        async def send(host: str) -> None:
-            gate.bench.enter(host, Pace())
-            await gate.send(Request(f"http://{host}/", Purpose.PAGE, 1000), FetchPermit(1, host))
-
         for host in hosts[:5]:
-            await send(host)
-        late = [asyncio.create_task(send(host)) for host in hosts[5:]]
+            await first_request(gate, host)
+        late = [asyncio.create_task(first_request(gate, host)) for host in hosts[5:]]
         await clock.sleep(0.5)
         gate.knows_orders(clock.now())
         await clock.sleep(10)
@@ -112,11 +106,7 @@ def test_requests_that_wait_for_a_slot_keep_their_turns_during_a_wait_for_orders
         hosts = [f"h{number}.test" for number in range(4)]
         web = SimulatedWeb(clock, {host: {"/": Page("x", delay_s=1)} for host in hosts})
         gate = gate_on(web, clock, Outbox(clock, Alarm()), slots=1)
-        sending = []
-        for host in hosts:
-            gate.bench.enter(host, Pace())
-            request = Request(f"http://{host}/", Purpose.PAGE, 1000)
-            sending.append(asyncio.create_task(gate.send(request, FetchPermit(1, host))))
+        sending = [asyncio.create_task(first_request(gate, host)) for host in hosts]
         await clock.sleep(0.5)
         gate.knows_orders(clock.now())
         await clock.sleep(5)

@@ -21,9 +21,9 @@ _ACTIONS_THAT_READ = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE}
 _FUNCTIONS_THAT_LOAD = {"load_extension", "fts3_tokenizer"}
 #: Table-valued functions that read their arguments or the schema.
 _TABLE_FUNCTIONS = ("json_each", "json_tree", "pragma_")
-#: How a statement begins that may only read. Of a view, SQLite says that it cannot be modified before it authorizes.
+#: The beginning of a statement that only reads. SQLite refuses to change a view before it asks the authorizer.
 BEGINS_AS_QUERY = re.compile(
-    r"(?:\s|--[^\n]*|/\*.*?\*/)*(?:select|with|values|explain|pragma)\b", re.IGNORECASE | re.DOTALL
+    r"(?>\s|--[^\n]*|/\*.*?\*/)*+(?:select|with|values|explain|pragma)\b", re.IGNORECASE | re.DOTALL
 )
 
 
